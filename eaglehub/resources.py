@@ -1,0 +1,24 @@
+"""Finds the data folders `schemas/` and `templates/`.
+
+In a wheel they are inside the package; in an editable install they stand beside it, at the repository's root.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from eaglehub.errors import EnvironmentProblem
+
+_PACKAGE = Path(__file__).parent
+
+
+def resource(folder: str, name: str = "") -> Path:
+    """Path of `folder/name`, or of the folder itself.
+
+    Raises:
+        EnvironmentProblem: the installation lacks the folder.
+    """
+    for root in (_PACKAGE, _PACKAGE.parent):
+        if (root / folder).is_dir():
+            return root / folder / name
+    raise EnvironmentProblem(f"this installation has no {folder}/ folder", fix="reinstall eaglehub")
