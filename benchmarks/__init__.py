@@ -1,0 +1,1 @@
+"""Measurements of time and memory; run one with `python -m benchmarks.NAME`."""

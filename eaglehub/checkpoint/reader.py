@@ -1,0 +1,157 @@
+"""Opening a checkpoint: its config and tensor index at once, its weights only when asked for, in bounded memory."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from eaglehub.checkpoint.dtypes import numpy_dtype
+from eaglehub.checkpoint.files import SourceFile, read_small_file
+from eaglehub.checkpoint.header import TensorInfo, read_header, rows_per_chunk
+from eaglehub.checkpoint.jsonfile import parse_json_object
+from eaglehub.checkpoint.layout import CONFIG, SAFETENSORS, Layout, find_layout
+from eaglehub.checkpoint.pickles import PickleStore
+from eaglehub.errors import UnusableInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HASH_THREADS = 4
+_NAMES_SHOWN = 3
+
+
+class _Store(Protocol):
+    """The tensors of one weight file."""
+
+    tensors: dict[str, TensorInfo]
+    metadata: dict[str, str]
+
+    def chunks(self, info: TensorInfo) -> Iterator[npt.NDArray[Any]]: ...
+
+
+class _SafetensorsStore:
+    def __init__(self, source: SourceFile) -> None:
+        header = read_header(source)
+        self._source = source
+        self._offsets = header.offsets
+        self.tensors = header.tensors
+        self.metadata = header.metadata
+
+    def chunks(self, info: TensorInfo) -> Iterator[npt.NDArray[Any]]:
+        dtype = numpy_dtype(info.dtype)
+        if info.size == 0:
+            yield np.empty(info.shape, dtype)
+            return
+        rows = rows_per_chunk(info)
+        row_bytes = info.nbytes // info.shape[0] if info.shape else info.nbytes
+        for data in self._source.blocks(self._offsets[info.name], info.nbytes, rows * row_bytes):
+            shape = (data.size // row_bytes, *info.shape[1:]) if info.shape else ()
+            yield data.view(dtype).reshape(shape)
+
+
+class Checkpoint:
+    """A drafter's config and tensors; made by `open_checkpoint`.
+
+    Attributes:
+        name: base name of the folder, never a path.
+        config: config.json.
+        config_bytes: config.json as it is on disk.
+        tensors: what is declared of each tensor, in file order.
+        metadata: the safetensors `__metadata__`, merged over shards.
+        weight_files: the files that hold the tensors.
+        index_file: the index that named the shards, empty without one.
+        other_files: every other regular file directly in the folder, sorted; weights that were not chosen included.
+    """
+
+    def __init__(self, layout: Layout) -> None:
+        self._folder = layout.folder
+        self.name = layout.name
+        self.config_bytes = read_small_file(layout.folder / CONFIG, f"{layout.name}/{CONFIG}")
+        self.config: dict[str, Any] = parse_json_object(self.config_bytes, f"{layout.name}/{CONFIG}")
+        self.weight_files = layout.weights
+        self.index_file = layout.index
+        self.other_files = layout.others
+        self._sources = {file: self._source(file) for file in (*layout.weights, CONFIG)}
+        self._stores = {file: _open_store(self._sources[file]) for file in layout.weights}
+        self.tensors = _merge(self._stores, layout)
+        self.metadata = {key: value for store in self._stores.values() for key, value in store.metadata.items()}
+
+    def path_of(self, file: str) -> Path:
+        """Path of a file of this checkpoint, given as one of its plain names."""
+        return self._folder / file
+
+    def chunks(self, name: str) -> Iterator[npt.NDArray[Any]]:
+        """A tensor in blocks of rows (first dimension) of at most 4 MiB, in C order and its exact type.
+
+        A scalar or empty tensor comes as one block of its shape; a single row larger than that as it is.
+
+        Raises:
+            UnusableInput: the file changed or ended meanwhile.
+        """
+        info = self.tensors[name]
+        return self._stores[info.file].chunks(info)
+
+    def read(self, name: str) -> npt.NDArray[Any]:
+        """One whole tensor; for small ones."""
+        blocks = list(self.chunks(name))
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+    def sha256(self, file: str) -> str:
+        """Hex digest of one file of the checkpoint."""
+        return (self._sources.get(file) or self._source(file)).sha256()
+
+    def hash_files(self) -> dict[str, str]:
+        """Hex SHA-256 of config.json and every weight file, in sorted order of their names."""
+        files = sorted(self._sources)
+        with ThreadPoolExecutor(_HASH_THREADS) as pool:
+            return dict(zip(files, pool.map(self.sha256, files), strict=True))
+
+    def _source(self, file: str) -> SourceFile:
+        return SourceFile.at(self._folder / file, f"{self.name}/{file}")
+
+
+def open_checkpoint(path: str | Path) -> Checkpoint:
+    """Open the checkpoint in the folder `path`, or the one of the single weight file `path`.
+
+    Only headers are read (pickle files are mapped); torch is imported for pickle files alone.
+
+    Raises:
+        UnusableInput: it is not a usable checkpoint.
+        EnvironmentProblem: a pickle file, and no (safe) torch.
+    """
+    return Checkpoint(find_layout(Path(path)))
+
+
+def _open_store(source: SourceFile) -> _Store:
+    return _SafetensorsStore(source) if source.path.suffix == SAFETENSORS else PickleStore(source)
+
+
+def _merge(stores: dict[str, _Store], layout: Layout) -> dict[str, TensorInfo]:
+    tensors: dict[str, TensorInfo] = {}
+    for file, store in stores.items():
+        for name, info in store.tensors.items():
+            if name in tensors:
+                raise UnusableInput(f"tensor {name!r} is in both {tensors[name].file} and {file}", where=layout.name)
+            tensors[name] = info
+    if not tensors:
+        raise UnusableInput("the weights hold no tensors", where=layout.name)
+    if layout.weight_map is not None:
+        _check_index(layout.weight_map, tensors, f"{layout.name}/{layout.index}")
+    return tensors
+
+
+def _check_index(weight_map: dict[str, str], tensors: dict[str, TensorInfo], where: str) -> None:
+    missing = [name for name, file in weight_map.items() if name not in tensors or tensors[name].file != file]
+    if missing:
+        fault = f"names tensors that are not in their files: {_shown(missing)}"
+        raise UnusableInput(fault, where=where)
+    if extra := [name for name in tensors if name not in weight_map]:
+        raise UnusableInput(f"does not name tensors that are in the files: {_shown(extra)}", where=where)
+
+
+def _shown(names: list[str]) -> str:
+    return ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
