@@ -1,0 +1,79 @@
+"""What a drafter needs to know of its target, read from the target's config.json alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eaglehub.checkpoint import read_json_object
+from eaglehub.errors import UnusableInput
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The target's facts; multimodal targets hold them in `text_config`.
+
+    Attributes:
+        name: `org/repo` where the config says so, else the folder's name.
+        num_hidden_layers: layers L; aux layer ids run from 0 to L.
+        rope_theta: None when the config does not give one base for all layers.
+    """
+
+    name: str
+    architectures: tuple[str, ...]
+    model_type: str
+    hidden_size: int
+    vocab_size: int
+    num_hidden_layers: int
+    max_position_embeddings: int | None
+    rope_theta: float | None
+    dtype: str | None
+
+    def default_aux_layer_ids(self) -> tuple[int, int, int]:
+        """What every engine captures when nothing is said, in the IN convention."""
+        layers = self.num_hidden_layers
+        return (2, layers // 2, layers - 3)
+
+
+def read_target(path: str | Path) -> Target:
+    """Read a target's folder (its config.json is enough) or the config file itself.
+
+    Raises:
+        UnusableInput: there is no usable config.
+    """
+    path = Path(path)
+    file = path / "config.json" if path.is_dir() else path
+    config = read_json_object(file)
+    text = config.get("text_config") or config.get("llm_config") or config
+    if not isinstance(text, dict):
+        raise UnusableInput("text_config is not an object", where=file.name)
+    folder = file.absolute().parent.name
+    name = config.get("_name_or_path") or folder
+    return Target(
+        name=name if isinstance(name, str) and name.count("/") == 1 and not name.startswith((".", "/")) else folder,
+        architectures=tuple(config.get("architectures") or ()),
+        model_type=str(text.get("model_type") or config.get("model_type") or ""),
+        hidden_size=_integer(text, "hidden_size", file),
+        vocab_size=_integer(text, "vocab_size", file),
+        num_hidden_layers=_integer(text, "num_hidden_layers", file),
+        max_position_embeddings=text.get("max_position_embeddings"),
+        rope_theta=_rope_theta(text),
+        dtype=text.get("dtype") or text.get("torch_dtype") or config.get("dtype") or config.get("torch_dtype"),
+    )
+
+
+def _integer(config: Mapping[str, Any], key: str, file: Path) -> int:
+    value = config.get(key)
+    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        raise UnusableInput(f"{key} is {value!r}, not a positive integer", where=f"target {file.name}")
+    return value
+
+
+def _rope_theta(config: Mapping[str, Any]) -> float | None:
+    parameters = config.get("rope_parameters")
+    theta = config.get("rope_theta")
+    if isinstance(parameters, Mapping):
+        theta = parameters.get("rope_theta", theta)
+    return float(theta) if isinstance(theta, int | float) else None

@@ -1,0 +1,130 @@
+"""What can be done to a tensor on its way: small immutable operations, each with its shape rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from eaglehub.checkpoint import numpy_dtype
+
+Shape = tuple[int, ...]
+
+
+class Operation(Protocol):
+    """One step of a tensor's way from source to output."""
+
+    def by_rows(self, shape: Shape) -> bool:
+        """Whether blocks of rows (the first axis) can be treated one by one, so that any size streams."""
+
+    def shape(self, shape: Shape) -> Shape:
+        """Shape of the result for an input of this shape."""
+
+    def dtype(self, dtype: str) -> str:
+        """Dtype name of the result for an input of this dtype."""
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        """The result, for a block of rows or the whole tensor."""
+
+    def describe(self) -> str:
+        """One short phrase for the plan."""
+
+
+class _SameForm:
+    """Defaults of an operation that changes neither shape nor dtype and needs the whole tensor."""
+
+    def by_rows(self, shape: Shape) -> bool:  # noqa: ARG002
+        return False
+
+    def shape(self, shape: Shape) -> Shape:
+        return shape
+
+    def dtype(self, dtype: str) -> str:
+        return dtype
+
+
+@dataclass(frozen=True)
+class Cast(_SameForm):
+    """Change the dtype, rounding to nearest even."""
+
+    target: str
+
+    def by_rows(self, shape: Shape) -> bool:  # noqa: ARG002
+        """Always: it is elementwise."""
+        return True
+
+    def dtype(self, dtype: str) -> str:  # noqa: ARG002
+        """The cast's target."""
+        return self.target
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        """The rounded values; what does not fit becomes infinite and is refused when written."""
+        with np.errstate(over="ignore"):
+            return array.astype(numpy_dtype(self.target))
+
+    def describe(self) -> str:
+        """The target."""
+        return f"cast to {self.target}"
+
+
+@dataclass(frozen=True)
+class PermuteBlocks(_SameForm):
+    """Reorder equal blocks along the last axis: output block i is input block `order[i]`.
+
+    The last axis holds one block an aux hidden state, so unsorted layer ids are put right by this.
+    """
+
+    order: tuple[int, ...]
+
+    def by_rows(self, shape: Shape) -> bool:
+        """A matrix's rows are independent; a vector has only the one axis."""
+        return len(shape) > 1
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        """Blocks moved within each row."""
+        blocks = array.reshape(*array.shape[:-1], len(self.order), -1)
+        return blocks[..., list(self.order), :].reshape(array.shape)
+
+    def describe(self) -> str:
+        """The order."""
+        return f"reorder column blocks to {list(self.order)}"
+
+
+@dataclass(frozen=True)
+class OffsetsFromIds(_SameForm):
+    """`d2t` from absolute target ids to the offsets (target id minus draft id) that vLLM adds."""
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        """`d2t[i] - i`."""
+        offsets: np.ndarray = array - np.arange(array.shape[0], dtype=array.dtype)
+        return offsets
+
+    def describe(self) -> str:
+        """What changes."""
+        return "absolute ids to offsets"
+
+
+@dataclass(frozen=True)
+class MaskFromOffsets(_SameForm):
+    """`t2d` [V], true for the target ids in the draft vocabulary, from `d2t` offsets [Vd]."""
+
+    vocab_size: int
+
+    def shape(self, shape: Shape) -> Shape:  # noqa: ARG002
+        """One entry a target id."""
+        return (self.vocab_size,)
+
+    def dtype(self, dtype: str) -> str:  # noqa: ARG002
+        """Boolean."""
+        return "BOOL"
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        """True at `i + d2t[i]`."""
+        mask = np.zeros(self.vocab_size, dtype=np.bool_)
+        mask[array + np.arange(array.shape[0], dtype=array.dtype)] = True
+        return mask
+
+    def describe(self) -> str:
+        """Where it comes from."""
+        return "recomputed from d2t"
