@@ -1,0 +1,141 @@
+"""Options that several commands share, each declared once."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from eaglehub.report.formats import REPORTERS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class OutputFile(NamedTuple):
+    """One `--output FORMAT=FILE`."""
+
+    format: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """How a command's report is to be shown: the format on stdout, and the files to write besides."""
+
+    format: str
+    outputs: tuple[OutputFile, ...]
+
+
+def _output_files(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[OutputFile, ...]:
+    return tuple(map(_output_file, values))
+
+
+def _output_file(value: str) -> OutputFile:
+    """Refuse at once what could not be written after a long run."""
+    format_name, _, file = value.partition("=")
+    if not file:
+        raise click.BadParameter(f"{value!r} is not FORMAT=FILE, as in json=report.json")
+    if format_name not in REPORTERS:
+        raise click.BadParameter(f"unknown format {format_name!r}; known: {', '.join(REPORTERS)}")
+    path = Path(file)
+    if path.is_dir():
+        raise click.BadParameter(f"{file!r} is a folder")
+    if not path.parent.is_dir():
+        raise click.BadParameter(f"the folder of {file!r} does not exist")
+    return OutputFile(format_name, path)
+
+
+def report_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add `--format`, `--json` and `--output`; the command receives them as `options: ReportOptions`."""
+
+    @click.option(
+        "--format",
+        "format_name",
+        type=click.Choice(tuple(REPORTERS)),
+        default="text",
+        show_default=True,
+        help="Format of the report on standard output.",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+    @click.option(
+        "--output",
+        "outputs",
+        multiple=True,
+        metavar="FORMAT=FILE",
+        callback=_output_files,
+        help="Write the report to a file as well; can be given several times.",
+    )
+    @functools.wraps(command)
+    def with_options(
+        *args: Any, format_name: str, as_json: bool, outputs: tuple[OutputFile, ...], **kwargs: Any
+    ) -> None:
+        options = ReportOptions("json" if as_json else format_name, outputs)
+        command(*args, options=options, **kwargs)
+
+    return with_options
+
+
+def _layer_ids(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    try:
+        ids = tuple(int(part) for part in value.split(","))
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not a list of layer ids, as in 2,15,27") from error
+    if min(ids) < 0:
+        raise click.BadParameter(f"{value!r} has a negative layer id")
+    return ids
+
+
+def reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what helps to read a drafter; the command gets `forced_format`, `target` and `answers: Answers`."""
+
+    @click.option("--from", "forced_format", metavar="FORMAT", help="The source's format; see `eaglehub formats`.")
+    @click.option("--target", metavar="FOLDER", help="The target model (its config.json is enough): fills and checks.")
+    @click.option(
+        "--aux-layer-ids", callback=_layer_ids, metavar="IDS", help="Target layers it was trained on, as in 2,15,27."
+    )
+    @click.option(
+        "--aux-id-convention",
+        type=click.Choice(("in", "out")),
+        help="What layer ids mean: in = the state that enters layer k, out = the one that leaves it.",
+    )
+    @click.option(
+        "--feedback",
+        type=click.Choice(("pre-norm", "post-norm")),
+        help="Which state it was trained to feed back, where the file does not say.",
+    )
+    @click.option(
+        "--norm-before-residual/--no-norm-before-residual",
+        default=None,
+        help="Whether the residual is taken after hidden_norm, where the file does not say.",
+    )
+    @click.option(
+        "--rope-theta", type=click.FloatRange(min=0, min_open=True), help="RoPE base it was really trained with."
+    )
+    @functools.wraps(command)
+    def with_answers(
+        *args: Any,
+        aux_layer_ids: tuple[int, ...] | None,
+        aux_id_convention: str | None,
+        feedback: str | None,
+        norm_before_residual: bool | None,
+        rope_theta: float | None,
+        **kwargs: Any,
+    ) -> None:
+        from eaglehub.reading import Answers
+
+        answers = Answers(
+            feedback=feedback,
+            norm_before_residual=norm_before_residual,
+            aux_layer_ids=aux_layer_ids,
+            aux_id_convention=aux_id_convention,
+            rope_theta=rope_theta,
+        )
+        command(*args, answers=answers, **kwargs)
+
+    return with_answers

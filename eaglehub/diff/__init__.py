@@ -1,0 +1,7 @@
+"""What differs between two drafters: config keys and tensor values."""
+
+from __future__ import annotations
+
+from eaglehub.diff.report import DiffReport, bytes_to_compare, diff_checkpoints
+
+__all__ = ["DiffReport", "bytes_to_compare", "diff_checkpoints"]
