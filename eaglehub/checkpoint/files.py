@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from eaglehub.errors import UnusableInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    import numpy as np
+    import numpy.typing as npt
 
 CHUNK_BYTES = 4 << 20
 _HASH_BYTES = 256 << 10
@@ -119,6 +119,8 @@ class SourceFile:
 
     def blocks(self, offset: int, length: int, block: int = CHUNK_BYTES) -> Iterator[npt.NDArray[np.uint8]]:
         """The bytes from `offset` to `offset + length`, in fresh arrays of `block` bytes (the last may be shorter)."""
+        import numpy as np
+
         with self.open() as descriptor:
             for position in range(offset, offset + length, block):
                 data = np.empty(min(block, offset + length - position), np.uint8)
@@ -148,4 +150,6 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 
 def as_bytes(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """The bytes of an array in C order, without a copy when it is contiguous already."""
+    import numpy as np
+
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)

@@ -6,9 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from eaglehub.checkpoint.dtypes import numpy_dtype
 from eaglehub.checkpoint.files import SourceFile, read_small_file
 from eaglehub.checkpoint.header import TensorInfo, read_header, rows_per_chunk
@@ -19,6 +16,8 @@ from eaglehub.errors import UnusableInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    import numpy.typing as npt
 
 _HASH_THREADS = 4
 _NAMES_SHOWN = 3
@@ -44,6 +43,8 @@ class _SafetensorsStore:
     def chunks(self, info: TensorInfo) -> Iterator[npt.NDArray[Any]]:
         dtype = numpy_dtype(info.dtype)
         if info.size == 0:
+            import numpy as np
+
             yield np.empty(info.shape, dtype)
             return
         rows = rows_per_chunk(info)
@@ -98,7 +99,11 @@ class Checkpoint:
     def read(self, name: str) -> npt.NDArray[Any]:
         """One whole tensor; for small ones."""
         blocks = list(self.chunks(name))
-        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+        if len(blocks) == 1:
+            return blocks[0]
+        import numpy as np
+
+        return np.concatenate(blocks)
 
     def sha256(self, file: str) -> str:
         """Hex digest of one file of the checkpoint."""

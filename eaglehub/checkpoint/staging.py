@@ -1,13 +1,13 @@
 """A folder that appears whole or not at all, whatever kills the process.
 
-Contents are gathered in a hidden sibling, `.NAME.eaglehub-TOKEN`, held by a lock that dies with its process. `commit`
+Contents are gathered in a hidden sibling, `.NAME.eaglehub-TOKEN`, held by a lock that dies with its process. A normal end
 renames it into place; replacing an existing folder moves that aside first, as `.NAME.eaglehub-TOKEN.old`. What a killed
 run left tells by itself how far it came, and the next run on the same destination settles it:
 
     stage       old         the run died                        settled by
     present     absent      before the swap                     removing the stage
     present     present     between the two renames             moving the old folder back
-    absent      present     after the swap                      removing the old folder
+    absent      present     after the swap                      removing the old folder, if the new one is there
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 import re
 import secrets
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,13 +25,13 @@ from eaglehub.checkpoint.layout import CONFIG
 from eaglehub.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
 _OLD = ".old"
 
 
 @contextmanager
-def staged_folder(destination: Path, *, force: bool = False, protect: Iterable[Path] = ()) -> Iterator[Path]:
+def staged_folder(destination: Path, *, force: bool = False, protect: Sequence[Path] = ()) -> Iterator[Path]:
     """A folder to fill; it becomes `destination` when the block ends normally and vanishes otherwise.
 
     Args:
@@ -45,20 +45,20 @@ def staged_folder(destination: Path, *, force: bool = False, protect: Iterable[P
     """
     destination = Path(os.path.abspath(destination))  # noqa: PTH100 - resolve() would follow a link at the end
     _check_parent(destination)
-    with _locked(destination.parent):
-        _settle_dead_runs(destination)
-        _check_replaceable(destination, force=force, protect=protect)
-        stage = destination.parent / f"{_prefix(destination)}{secrets.token_hex(4)}"
-        stage.mkdir()
-        lock = _lock_now(stage)
-    try:
-        yield stage
-        with _locked(destination.parent):
-            _check_replaceable(destination, force=force, protect=protect)
-            _swap_in(stage, destination)
-    finally:
-        _settle(stage, destination)
-        os.close(lock)
+    stage = destination.parent / f"{_prefix(destination)}{secrets.token_hex(4)}"
+    with ExitStack() as lock:
+        try:
+            with _locked(destination.parent):
+                _settle_dead_runs(destination)
+                _check_replaceable(destination, force=force, protect=protect)
+                stage.mkdir()
+                lock.callback(os.close, _lock_now(stage))
+            yield stage
+            with _locked(destination.parent):
+                _check_replaceable(destination, force=force, protect=protect)
+                _swap_in(stage, destination)
+        finally:
+            _settle(stage, destination)
 
 
 def sync_folder(folder: Path) -> None:
@@ -75,7 +75,7 @@ def _check_parent(destination: Path) -> None:
         raise UsageProblem("the folder to write into does not exist", where=str(destination.parent), fix="create it")
 
 
-def _check_replaceable(destination: Path, *, force: bool, protect: Iterable[Path]) -> None:
+def _check_replaceable(destination: Path, *, force: bool, protect: Sequence[Path]) -> None:
     where = destination.name
     if destination.is_symlink():
         raise UsageProblem("the output is a link", where=where, fix="give the folder it points to")
@@ -112,7 +112,7 @@ def _settle_dead_runs(destination: Path) -> None:
 def _settle(stage: Path, destination: Path) -> None:
     """Leave nothing of a run that is over, and never lose a folder that was moved aside."""
     old = _old(stage)
-    if stage.exists() and old.exists():
+    if old.exists() and (stage.exists() or not destination.exists()):
         with suppress(OSError):
             destination.rmdir()
         if destination.exists():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from eaglehub.checkpoint.dtypes import dtype_name
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 # As integers, the infinities and NaNs of one sign are the largest magnitudes: the first code of each sign's run.
 _FIRST_NONFINITE = {
@@ -27,6 +27,8 @@ def nonfinite(values: npt.NDArray[Any]) -> bool:
 
     Costs two reductions over the bytes and allocates nothing when `values` is contiguous.
     """
+    import numpy as np
+
     if values.size == 0:
         return False
     flat = np.ascontiguousarray(values).reshape(-1)

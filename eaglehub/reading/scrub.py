@@ -51,6 +51,7 @@ def flatten(config: Mapping[str, Any], spec: FormatSpec, journal: Journal) -> di
     if not isinstance(nested, dict):
         journal.error("EH201", f"{spec.layer_config} is not an object", where=f"config.json: {spec.layer_config}")
         return flattened
+    journal.reasons.update(dict.fromkeys(nested, f"lifted from {spec.layer_config}"))
     return nested | flattened
 
 

@@ -209,5 +209,6 @@ def _mla(case: Case) -> dict[str, Any]:
     for key, value in {"num_attention_heads": heads, **dims}.items():
         if value is None and key != "q_lora_rank":
             case.journal.error("EH201", f"an MLA drafter's config must have {key}", where=f"config.json: {key}")
+    case.journal.reasons["head_dim"] = "an MLA drafter's heads have dimensions of their own"
     kv_heads = case.typed("num_key_value_heads", int)
     return {"num_attention_heads": heads, "num_key_value_heads": kv_heads or heads, "head_dim": None, "mla": dims}

@@ -73,6 +73,7 @@ FIXTURES: Fixtures = {
     "vllm-3.1": lambda: vllm(Drafter(fc_norm=True), norm_output=True),
     "vllm-qwen3": lambda: vllm(Drafter(qk_norm=True, embed=True)),
     "vllm-mla": lambda: vllm(Drafter(mla=True, draft_vocab=160, embed=True)),
+    "vllm-mla-shared": lambda: vllm(Drafter(mla=True)),
     "vllm-two-layers": _two_layers,
     "vllm-four-aux": lambda: vllm(Drafter(aux=4), ids=[1, 4, 7, 10]),
     "vllm-input-norm": lambda: vllm(Drafter(input_norm=True), norm_before_residual=True),

@@ -20,7 +20,7 @@ def safeailab(drafter: Drafter, keys: Config, *, weights: str = "model.safetenso
 
 
 def angelslim(drafter: Drafter, keys: Config, **expected: Any) -> Source:
-    """AngelSlim's trainer: both maps always; it rotates with base 10000 whatever the config says, unless it is multimodal."""
+    """AngelSlim's trainer: both maps always; it rotates with base 10000 whatever the config says."""
     template = {
         "attention_bias": False,
         "attention_dropout": 0.0,
@@ -69,9 +69,7 @@ FIXTURES: Fixtures = {
     "safeailab-own-embedding": _own_embedding,
     "safeailab-full-vocab": lambda: safeailab(Drafter(draft_vocab=160), {}),
     "angelslim": lambda: angelslim(Drafter(), {}, facts={"rope_theta": 1000000.0}, warns=("rope",)),
-    "angelslim-tied": lambda: angelslim(
-        Drafter(embed=True), _SPEECH, facts={"rope_theta": 1000000.0}, warns=("rope",)
-    ),
+    "angelslim-tied": lambda: angelslim(Drafter(embed=True), _SPEECH, facts={"rope_theta": 1000000.0}, warns=("rope",)),
     "angelslim-mrope": lambda: angelslim(
         Drafter(embed=True), _VISION, facts={"rope_theta": 5000000, "rope_scaling": _MROPE}
     ),

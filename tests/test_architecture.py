@@ -1,0 +1,94 @@
+"""Rooms import downwards only, and heavy or risky packages stay in the rooms that need them."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import eaglehub
+
+PACKAGE = Path(eaglehub.__file__).parent
+
+# From the top down; a room may import those after it, and itself.
+ROOMS = [
+    "__main__",
+    "cli",
+    "verify",
+    "validate",
+    "inspect",
+    "diff",
+    "environment",
+    "convert",
+    "reading",
+    "plan",
+    "engines",
+    "prompts",
+    "formats",
+    "drafter",
+    "checkpoint",
+    "report",
+    "resources",
+    "errors",
+]
+# One verb uses another only through its public function.
+PUBLIC = {"convert": {"eaglehub.convert"}}
+HOME = {
+    "click": {"cli"},
+    "torch": {"checkpoint", "verify"},
+    "vllm": {"verify"},
+    "huggingface_hub": set(),
+    "transformers": set(),
+}
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def room_of(module: str) -> str:
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def imports(path: Path) -> set[str]:
+    """Modules that a file imports anywhere, as full names."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: relative import"
+            found.add(node.module or "")
+    return found
+
+
+def names(path: Path) -> str:
+    relative = path.relative_to(PACKAGE).with_suffix("")
+    return relative.parts[0]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_downwards(path: Path) -> None:
+    room = names(path)
+    if room == "__init__":
+        return
+    below = ROOMS[ROOMS.index(room) :]
+
+    used = {room_of(module) for module in imports(path) if module.startswith("eaglehub.")}
+
+    assert used <= {*below, ""}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_heavy_packages_stay_in_their_rooms(path: Path) -> None:
+    used = {module.split(".")[0] for module in imports(path)}
+
+    assert {package for package in used & set(HOME) if names(path) not in HOME[package]} == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_verbs_meet_through_their_public_functions(path: Path) -> None:
+    for module in imports(path):
+        verb = room_of(module)
+        if verb in PUBLIC and names(path) not in (verb, "cli"):
+            assert module in PUBLIC[verb]
