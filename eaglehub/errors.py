@@ -39,9 +39,18 @@ class UsageProblem(EaglehubError):
 
 
 class UnusableInput(EaglehubError):
-    """A file or folder cannot be read as what it should be."""
+    """A file or folder cannot be read as what it should be.
+
+    Args:
+        what, where, fix: as for every error.
+        code: the rule of `eaglehub rules` that says more about it.
+    """
 
     exit_code = 3
+
+    def __init__(self, what: str, *, where: str = "", fix: str = "", code: str = "EH101") -> None:
+        self.code = code
+        super().__init__(what, where=where, fix=fix)
 
 
 class EnvironmentProblem(EaglehubError):

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import ml_dtypes
-import numpy as np
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from eaglehub.errors import UnusableInput
 
-# In the order by which the official library sorts tensors in a file (wide types last here, first in the file), so that
-# what is written here is byte for byte what that library would have written.
-_NUMPY: dict[str, np.dtype[Any]] = {
-    "BOOL": np.dtype(np.bool_),
-    "U8": np.dtype(np.uint8),
-    "I8": np.dtype(np.int8),
-    "F8_E5M2": np.dtype(ml_dtypes.float8_e5m2),
-    "F8_E4M3": np.dtype(ml_dtypes.float8_e4m3fn),
-    "F8_E8M0": np.dtype(ml_dtypes.float8_e8m0fnu),
-    "F8_E4M3FNUZ": np.dtype(ml_dtypes.float8_e4m3fnuz),
-    "F8_E5M2FNUZ": np.dtype(ml_dtypes.float8_e5m2fnuz),
-    "I16": np.dtype(np.int16),
-    "U16": np.dtype(np.uint16),
-    "F16": np.dtype(np.float16),
-    "BF16": np.dtype(ml_dtypes.bfloat16),
-    "I32": np.dtype(np.int32),
-    "U32": np.dtype(np.uint32),
-    "F32": np.dtype(np.float32),
-    "C64": np.dtype(np.complex64),
-    "F64": np.dtype(np.float64),
-    "I64": np.dtype(np.int64),
-    "U64": np.dtype(np.uint64),
+if TYPE_CHECKING:
+    import numpy as np
+
+# Name in numpy or ml_dtypes, and bytes of an element. In the order by which the official library sorts tensors in a
+# file (wide types last here, first in the file), so that what is written here is byte for byte what that library would
+# have written.
+_TYPES: dict[str, tuple[str, int]] = {
+    "BOOL": ("bool", 1),
+    "U8": ("uint8", 1),
+    "I8": ("int8", 1),
+    "F8_E5M2": ("float8_e5m2", 1),
+    "F8_E4M3": ("float8_e4m3fn", 1),
+    "F8_E8M0": ("float8_e8m0fnu", 1),
+    "F8_E4M3FNUZ": ("float8_e4m3fnuz", 1),
+    "F8_E5M2FNUZ": ("float8_e5m2fnuz", 1),
+    "I16": ("int16", 2),
+    "U16": ("uint16", 2),
+    "F16": ("float16", 2),
+    "BF16": ("bfloat16", 2),
+    "I32": ("int32", 4),
+    "U32": ("uint32", 4),
+    "F32": ("float32", 4),
+    "C64": ("complex64", 8),
+    "F64": ("float64", 8),
+    "I64": ("int64", 8),
+    "U64": ("uint64", 8),
 }
-_NAMES = {dtype: name for name, dtype in _NUMPY.items()}
-RANK = {name: rank for rank, name in enumerate(_NUMPY)}
+RANK = {name: rank for rank, name in enumerate(_TYPES)}
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
@@ -42,10 +43,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
     Raises:
         UnusableInput: the name is unknown (or a sub-byte type, which no drafter uses).
     """
-    try:
-        return _NUMPY[name]
-    except KeyError:
-        raise UnusableInput(f"unknown tensor type {name!r}", fix=f"known: {', '.join(_NUMPY)}") from None
+    return _numpy_dtypes()[_known(name)]
 
 
 def dtype_name(dtype: np.dtype[Any]) -> str:
@@ -55,11 +53,35 @@ def dtype_name(dtype: np.dtype[Any]) -> str:
         UnusableInput: safetensors cannot store it.
     """
     try:
-        return _NAMES[dtype]
+        return _names()[dtype]
     except KeyError:
         raise UnusableInput(f"safetensors cannot store the type {dtype}") from None
 
 
 def itemsize(name: str) -> int:
-    """Bytes of one element of the safetensors type `name`."""
-    return numpy_dtype(name).itemsize
+    """Bytes of one element of the safetensors type `name`.
+
+    Raises:
+        UnusableInput: the name is unknown.
+    """
+    return _TYPES[_known(name)][1]
+
+
+def _known(name: str) -> str:
+    if name not in _TYPES:
+        raise UnusableInput(f"unknown tensor type {name!r}", fix=f"known: {', '.join(_TYPES)}")
+    return name
+
+
+@cache
+def _numpy_dtypes() -> dict[str, np.dtype[Any]]:
+    """Imported late: headers are read without numpy."""
+    import ml_dtypes
+    import numpy as np
+
+    return {name: np.dtype(getattr(ml_dtypes, attribute, attribute)) for name, (attribute, _) in _TYPES.items()}
+
+
+@cache
+def _names() -> dict[np.dtype[Any], str]:
+    return {dtype: name for name, dtype in _numpy_dtypes().items()}

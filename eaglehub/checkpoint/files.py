@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-CHUNK_BYTES = 4 << 20
+CHUNK_BYTES = 512 << 10
 _HASH_BYTES = 256 << 10
 _SMALL_FILE_BYTES = 64 << 20
 
@@ -125,7 +125,7 @@ class SourceFile:
             for position in range(offset, offset + length, block):
                 data = np.empty(min(block, offset + length - position), np.uint8)
                 if read_into(descriptor, data.data, position) != data.size:
-                    raise UnusableInput("ended while being read", where=self.where)
+                    raise UnusableInput("ended while being read", where=self.where, code="EH103")
                 yield data
 
     def sha256(self) -> str:

@@ -76,7 +76,10 @@ def check_tensor_name(name: str, where: str) -> None:
     """
     if not name or _BAD_NAME.search(name):
         raise UnusableInput(
-            f"tensor name {name!r} is not acceptable", where=where, fix="no /, \\, .. or control characters"
+            f"tensor name {name!r} is not acceptable",
+            where=where,
+            fix="no /, \\, .. or control characters",
+            code="EH104",
         )
 
 
@@ -119,23 +122,27 @@ def encode_header(tensors: Sequence[tuple[str, str, tuple[int, ...]]], metadata:
 def _header_text(source: SourceFile) -> bytes:
     start = source.read(0, 512)
     if impostor := describe_impostor(start):
-        raise UnusableInput(impostor.what, where=source.where, fix=impostor.fix)
+        raise UnusableInput(impostor.what, where=source.where, fix=impostor.fix, code="EH102")
     if len(start) < _PREFIX_BYTES:
-        raise UnusableInput(f"is only {source.size} bytes, not a safetensors file", where=source.where)
+        raise UnusableInput(f"is only {source.size} bytes, not a safetensors file", where=source.where, code="EH104")
     length = int.from_bytes(start[:_PREFIX_BYTES], "little")
     if length > _HEADER_LIMIT:
-        raise UnusableInput("is not a safetensors file: its header would be over 100 MB", where=source.where)
+        raise UnusableInput(
+            "is not a safetensors file: its header would be over 100 MB", where=source.where, code="EH104"
+        )
     if length > source.size - _PREFIX_BYTES:
-        raise UnusableInput("is truncated: it ends inside its header", where=source.where, fix="download it again")
+        raise UnusableInput(
+            "is truncated: it ends inside its header", where=source.where, fix="download it again", code="EH103"
+        )
     text = source.read(_PREFIX_BYTES, length)
     if not text.startswith(b"{"):
-        raise UnusableInput("is not a safetensors file: its header is not JSON", where=source.where)
+        raise UnusableInput("is not a safetensors file: its header is not JSON", where=source.where, code="EH104")
     return text
 
 
 def _metadata(value: object, where: str) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(item, str) for item in value.values()):
-        raise UnusableInput("__metadata__ must map strings to strings", where=where)
+        raise UnusableInput("__metadata__ must map strings to strings", where=where, code="EH104")
     return value
 
 
@@ -143,22 +150,24 @@ def _span(name: str, entry: object, source: SourceFile) -> tuple[TensorInfo, int
     where = source.where
     check_tensor_name(name, where)
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise UnusableInput(f"tensor {name!r} must have exactly dtype, shape and data_offsets", where=where)
+        raise UnusableInput(
+            f"tensor {name!r} must have exactly dtype, shape and data_offsets", where=where, code="EH104"
+        )
     shape, offsets = entry["shape"], entry["data_offsets"]
     if not _are_sizes(shape):
-        raise UnusableInput(f"tensor {name!r} has the impossible shape {shape!r}", where=where)
+        raise UnusableInput(f"tensor {name!r} has the impossible shape {shape!r}", where=where, code="EH104")
     if not _are_sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
-        raise UnusableInput(f"tensor {name!r} has the impossible data_offsets {offsets!r}", where=where)
+        raise UnusableInput(f"tensor {name!r} has the impossible data_offsets {offsets!r}", where=where, code="EH104")
     if not isinstance(entry["dtype"], str):
-        raise UnusableInput(f"tensor {name!r} has the impossible dtype {entry['dtype']!r}", where=where)
+        raise UnusableInput(f"tensor {name!r} has the impossible dtype {entry['dtype']!r}", where=where, code="EH104")
     info = TensorInfo(name, entry["dtype"], tuple(shape), source.path.name)
     try:
         needed = info.nbytes
     except UnusableInput as error:
-        raise UnusableInput(f"tensor {name!r}: {error.what}", where=where, fix=error.fix) from None
+        raise UnusableInput(f"tensor {name!r}: {error.what}", where=where, fix=error.fix, code="EH104") from None
     if offsets[1] - offsets[0] != needed:
         message = f"tensor {name!r} of type {info.dtype} and shape {shape} needs {needed} bytes"
-        raise UnusableInput(f"{message} but is given {offsets[1] - offsets[0]}", where=where)
+        raise UnusableInput(f"{message} but is given {offsets[1] - offsets[0]}", where=where, code="EH104")
     return info, offsets[0], offsets[1]
 
 
@@ -172,10 +181,10 @@ def _check_cover(spans: Sequence[tuple[TensorInfo, int, int]], available: int, w
     for info, start, end in spans:
         if start != position:
             fault = "overlaps the one before it" if start < position else f"leaves a gap of {start - position} bytes"
-            raise UnusableInput(f"tensor {info.name!r} {fault}", where=where)
+            raise UnusableInput(f"tensor {info.name!r} {fault}", where=where, code="EH103")
         position = end
     if position > available:
         message = f"is truncated: {position - available} bytes of weights are missing"
-        raise UnusableInput(message, where=where, fix="download it again")
+        raise UnusableInput(message, where=where, fix="download it again", code="EH103")
     if position < available:
-        raise UnusableInput(f"has {available - position} bytes after its last tensor", where=where)
+        raise UnusableInput(f"has {available - position} bytes after its last tensor", where=where, code="EH103")

@@ -39,7 +39,7 @@ def parse_json_object(data: bytes, where: str) -> dict[str, Any]:
             64-bit integer holds, half a surrogate pair, nesting beyond 64 levels.
     """
     if impostor := describe_impostor(data):
-        raise UnusableInput(impostor.what, where=where, fix=impostor.fix)
+        raise UnusableInput(impostor.what, where=where, fix=impostor.fix, code="EH102")
     try:
         value = json.loads(
             data.decode("utf-8"),
@@ -49,16 +49,16 @@ def parse_json_object(data: bytes, where: str) -> dict[str, Any]:
             parse_int=_integer,
         )
     except UnicodeDecodeError as error:
-        raise UnusableInput(f"is not UTF-8 text (byte {error.start})", where=where) from None
+        raise UnusableInput(f"is not UTF-8 text (byte {error.start})", where=where, code="EH105") from None
     except RecursionError:
-        raise UnusableInput("is nested too deeply", where=where) from None
+        raise UnusableInput("is nested too deeply", where=where, code="EH105") from None
     except json.JSONDecodeError as error:
         message = f"is not valid JSON: {error.msg} at line {error.lineno} column {error.colno}"
-        raise UnusableInput(message, where=where) from None
+        raise UnusableInput(message, where=where, code="EH105") from None
     except ValueError as error:
-        raise UnusableInput(str(error), where=where) from None
+        raise UnusableInput(str(error), where=where, code="EH105") from None
     if not isinstance(value, dict):
-        raise UnusableInput("must hold a JSON object ({...})", where=where)
+        raise UnusableInput("must hold a JSON object ({...})", where=where, code="EH105")
     _check_tree(value, where)
     return value
 
@@ -93,11 +93,11 @@ def _check_tree(root: dict[str, Any], where: str) -> None:
     while pending:
         value, depth = pending.pop()
         if depth > _DEPTH_LIMIT:
-            raise UnusableInput(f"is nested more than {_DEPTH_LIMIT} levels deep", where=where)
+            raise UnusableInput(f"is nested more than {_DEPTH_LIMIT} levels deep", where=where, code="EH105")
         match value:
             case dict():
                 pending.extend((item, depth + 1) for pair in value.items() for item in pair)
             case list():
                 pending.extend((item, depth + 1) for item in value)
             case str() if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
-                raise UnusableInput(f"holds half a surrogate pair in {value!r}", where=where)
+                raise UnusableInput(f"holds half a surrogate pair in {value!r}", where=where, code="EH105")

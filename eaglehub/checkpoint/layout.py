@@ -119,12 +119,14 @@ def _weight_map(path: Path, where: str, files: tuple[str, ...]) -> dict[str, str
     index: dict[str, Any] = read_json_object(path, where=where)
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(file, str) for file in weight_map.values()):
-        raise UnusableInput("weight_map must map tensor names to file names", where=where)
+        raise UnusableInput("weight_map must map tensor names to file names", where=where, code="EH106")
     if not weight_map:
-        raise UnusableInput("weight_map is empty", where=where)
+        raise UnusableInput("weight_map is empty", where=where, code="EH106")
     for file in sorted(set(weight_map.values())):
         if Path(file).name != file or "\\" in file or file == "..":
-            raise UnusableInput(f"weight_map names {file!r}, which is not a plain file name", where=where)
+            raise UnusableInput(f"weight_map names {file!r}, which is not a plain file name", where=where, code="EH106")
         if file not in files:
-            raise UnusableInput(f"weight_map names {file}, which is missing", where=where, fix="download it")
+            raise UnusableInput(
+                f"weight_map names {file}, which is missing", where=where, fix="download it", code="EH106"
+            )
     return weight_map

@@ -83,7 +83,7 @@ def _torch(where: str) -> ModuleType:
 def _load(source: SourceFile, torch: ModuleType) -> dict[str, Any]:
     start = source.read(0, 512)
     if impostor := describe_impostor(start):
-        raise UnusableInput(impostor.what, where=source.where, fix=impostor.fix)
+        raise UnusableInput(impostor.what, where=source.where, fix=impostor.fix, code="EH102")
     try:
         loaded = torch.load(source.path, map_location="cpu", weights_only=True, mmap=start.startswith(_ZIP_MAGIC))
     except Exception as error:
@@ -100,17 +100,20 @@ def _refusal(error: Exception, where: str) -> UnusableInput:
             f"this pickle wants to run code ({refused[1].rstrip('.')}) and was not loaded",
             where=where,
             fix="get the weights as safetensors",
+            code="EH108",
         )
-    return UnusableInput("is damaged or not a PyTorch file of weights", where=where, fix="download it again")
+    return UnusableInput(
+        "is damaged or not a PyTorch file of weights", where=where, fix="download it again", code="EH108"
+    )
 
 
 def _state_dict(loaded: object, where: str, torch: ModuleType) -> dict[str, Any]:
     if not isinstance(loaded, dict):
-        raise UnusableInput(f"holds a {type(loaded).__name__}, not named tensors", where=where)
+        raise UnusableInput(f"holds a {type(loaded).__name__}, not named tensors", where=where, code="EH108")
     strangers = [str(name) for name, value in loaded.items() if not _is_plain(name, value, torch)]
     if strangers:
         listed = ", ".join(strangers[:3]) + (", ..." if len(strangers) > 3 else "")
-        raise UnusableInput(f"holds entries that are not plain tensors: {listed}", where=where)
+        raise UnusableInput(f"holds entries that are not plain tensors: {listed}", where=where, code="EH108")
     return loaded
 
 
@@ -127,5 +130,7 @@ def _is_plain(name: object, value: Any, torch: ModuleType) -> bool:
 def _info(name: str, value: Any, names: Mapping[object, str], source: SourceFile) -> TensorInfo:
     check_tensor_name(name, source.where)
     if value.dtype not in names:
-        raise UnusableInput(f"tensor {name!r} has the type {value.dtype}, which safetensors lacks", where=source.where)
+        raise UnusableInput(
+            f"tensor {name!r} has the type {value.dtype}, which safetensors lacks", where=source.where, code="EH108"
+        )
     return TensorInfo(name, names[value.dtype], tuple(value.shape), source.path.name)

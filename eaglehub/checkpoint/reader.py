@@ -86,7 +86,7 @@ class Checkpoint:
         return self._folder / file
 
     def chunks(self, name: str) -> Iterator[npt.NDArray[Any]]:
-        """A tensor in blocks of rows (first dimension) of at most 4 MiB, in C order and its exact type.
+        """A tensor in blocks of rows (first dimension) of at most `CHUNK_BYTES`, in C order and its exact type.
 
         A scalar or empty tensor comes as one block of its shape; a single row larger than that as it is.
 
@@ -140,10 +140,12 @@ def _merge(stores: dict[str, _Store], layout: Layout) -> dict[str, TensorInfo]:
     for file, store in stores.items():
         for name, info in store.tensors.items():
             if name in tensors:
-                raise UnusableInput(f"tensor {name!r} is in both {tensors[name].file} and {file}", where=layout.name)
+                raise UnusableInput(
+                    f"tensor {name!r} is in both {tensors[name].file} and {file}", where=layout.name, code="EH106"
+                )
             tensors[name] = info
     if not tensors:
-        raise UnusableInput("the weights hold no tensors", where=layout.name)
+        raise UnusableInput("the weights hold no tensors", where=layout.name, code="EH104")
     if layout.weight_map is not None:
         _check_index(layout.weight_map, tensors, f"{layout.name}/{layout.index}")
     return tensors
@@ -153,9 +155,9 @@ def _check_index(weight_map: dict[str, str], tensors: dict[str, TensorInfo], whe
     missing = [name for name, file in weight_map.items() if name not in tensors or tensors[name].file != file]
     if missing:
         fault = f"names tensors that are not in their files: {_shown(missing)}"
-        raise UnusableInput(fault, where=where)
+        raise UnusableInput(fault, where=where, code="EH106")
     if extra := [name for name in tensors if name not in weight_map]:
-        raise UnusableInput(f"does not name tensors that are in the files: {_shown(extra)}", where=where)
+        raise UnusableInput(f"does not name tensors that are in the files: {_shown(extra)}", where=where, code="EH106")
 
 
 def _shown(names: list[str]) -> str:

@@ -1,8 +1,8 @@
 """A folder that appears whole or not at all, whatever kills the process.
 
-Contents are gathered in a hidden sibling, `.NAME.eaglehub-TOKEN`, held by a lock that dies with its process. A normal end
-renames it into place; replacing an existing folder moves that aside first, as `.NAME.eaglehub-TOKEN.old`. What a killed
-run left tells by itself how far it came, and the next run on the same destination settles it:
+Contents are gathered in a hidden sibling, `.NAME.eaglehub-TOKEN`, held by a lock that dies with its process. A normal
+end renames it into place; replacing an existing folder moves that aside first, as `.NAME.eaglehub-TOKEN.old`. What a
+killed run left tells by itself how far it came, and the next run on the same destination settles it:
 
     stage       old         the run died                        settled by
     present     absent      before the swap                     removing the stage

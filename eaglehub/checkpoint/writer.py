@@ -43,8 +43,7 @@ class OutputTensor:
         name: name in the file.
         dtype: safetensors type name, e.g. `BF16`.
         shape: sizes; () for a scalar.
-        chunks: gives its values in C order, in arrays of that type and any shape. It is called twice, from two threads
-            at once, and must give the same each time.
+        chunks: gives its values in C order, in arrays of that type and any shape.
     """
 
     name: str

@@ -73,7 +73,7 @@ class ConvertReport(Report):
         console.print(f"source  {self.conversion.checkpoint.name}: {detection.spec.title}", style="bold")
         console.print(escaped(f"        because of {', '.join(detection.evidence)}"), soft_wrap=True)
         if plan:
-            _render_plan(console, plan) if self.detailed else _render_counts(console, plan)
+            _render_plan(console, plan) if self.detailed and plan.changes else _render_counts(console, plan)
         print_findings(console, self.conversion.findings)
         names = {"source": self.conversion.checkpoint.name, "layout": self.layout, "output": self.output}
         console.print(escaped(_HEADLINES[self.status].format(**names)), style="bold", soft_wrap=True)

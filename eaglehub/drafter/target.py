@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ class Target:
         name: `org/repo` where the config says so, else the folder's name.
         num_hidden_layers: layers L; aux layer ids run from 0 to L.
         rope_theta: None when the config does not give one base for all layers.
+        text: the language model's config as it stands.
+        folder: where the config is; weights may be beside it.
     """
 
     name: str
@@ -30,6 +32,8 @@ class Target:
     max_position_embeddings: int | None
     rope_theta: float | None
     dtype: str | None
+    text: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
 
     def default_aux_layer_ids(self) -> tuple[int, int, int]:
         """What every engine captures when nothing is said, in the IN convention."""
@@ -61,6 +65,8 @@ def read_target(path: str | Path) -> Target:
         max_position_embeddings=text.get("max_position_embeddings"),
         rope_theta=_rope_theta(text),
         dtype=text.get("dtype") or text.get("torch_dtype") or config.get("dtype") or config.get("torch_dtype"),
+        text=text,
+        folder=file.parent,
     )
 
 

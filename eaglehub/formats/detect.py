@@ -49,10 +49,15 @@ def detect_format(checkpoint: Checkpoint, forced: str | None = None) -> Detectio
         names = ", ".join(sorted({name.split(".")[0] for name in checkpoint.tensors})[:8])
         facts = f"architectures {checkpoint.config.get('architectures')}, tensors {names}"
         raise UnusableInput(
-            f"no EAGLE-3 drafter layout fits ({facts})", where=checkpoint.name, fix=f"name it with --from: {known}"
+            f"no EAGLE-3 drafter layout fits ({facts})",
+            where=checkpoint.name,
+            fix=f"name it with --from: {known}",
+            code="EH109",
         )
     ties = "; ".join(f"{d.spec.id}: {', '.join(d.evidence)}" for d in candidates)
-    raise UnusableInput(f"several layouts fit equally ({ties})", where=checkpoint.name, fix="name one with --from")
+    raise UnusableInput(
+        f"several layouts fit equally ({ties})", where=checkpoint.name, fix="name one with --from", code="EH109"
+    )
 
 
 def _match(spec: FormatSpec, checkpoint: Checkpoint) -> tuple[int, Detection] | None:

@@ -10,10 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from eaglehub.errors import UsageProblem
 from eaglehub.formats.names import Drop, Rename
+from eaglehub.resources import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,8 +148,8 @@ def pick_format(formats: Mapping[str, FormatSpec], format_id: str, option: str) 
 
 def load_format(path: Path) -> FormatSpec:
     """Read one spec file."""
-    raw = yaml.safe_load(path.read_text(encoding="utf-8"))
-    rules = [_rule(rule) for entry in raw["tensors"] for rule in _expand(entry)]
+    raw = read_yaml(path)
+    renames, drops = load_rules(raw["tensors"])
     config = raw.get("config", {})
     return FormatSpec(
         id=raw["id"],
@@ -158,8 +157,8 @@ def load_format(path: Path) -> FormatSpec:
         about=" ".join(raw["about"].split()),
         detect=tuple(_signature(entry) for entry in raw.get("detect", ())),
         strip=tuple(raw.get("strip", ())),
-        renames=tuple(rule for rule in rules if isinstance(rule, Rename)),
-        drops=tuple(rule for rule in rules if isinstance(rule, Drop)),
+        renames=renames,
+        drops=drops,
         layer_config=config.get("layer_config", ""),
         other_keys=config.get("other_keys", "keep"),
         drop_keys=config.get("drop", {}),
@@ -168,6 +167,13 @@ def load_format(path: Path) -> FormatSpec:
         rope=raw.get("rope", {}),
         writer=_writer(raw["write"]) if "write" in raw else None,
     )
+
+
+def load_rules(entries: list[dict[str, Any]]) -> tuple[tuple[Rename, ...], tuple[Drop, ...]]:
+    """The tensor rules of a spec file, renames and drops apart; the first one that fits a name holds."""
+    rules = [_rule(rule) for entry in entries for rule in _expand(entry)]
+    renames = tuple(rule for rule in rules if isinstance(rule, Rename))
+    return renames, tuple(rule for rule in rules if isinstance(rule, Drop))
 
 
 def _expand(entry: dict[str, Any]) -> list[dict[str, str]]:

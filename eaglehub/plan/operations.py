@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
+from typing import TYPE_CHECKING, Protocol
 
 from eaglehub.checkpoint import numpy_dtype
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Shape = tuple[int, ...]
 
@@ -60,6 +61,8 @@ class Cast(_SameForm):
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         """The rounded values; what does not fit becomes infinite and is refused when written."""
+        import numpy as np
+
         with np.errstate(over="ignore"):
             return array.astype(numpy_dtype(self.target))
 
@@ -97,6 +100,8 @@ class OffsetsFromIds(_SameForm):
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         """`d2t[i] - i`."""
+        import numpy as np
+
         offsets: np.ndarray = array - np.arange(array.shape[0], dtype=array.dtype)
         return offsets
 
@@ -121,6 +126,8 @@ class MaskFromOffsets(_SameForm):
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         """True at `i + d2t[i]`."""
+        import numpy as np
+
         mask = np.zeros(self.vocab_size, dtype=np.bool_)
         mask[array + np.arange(array.shape[0], dtype=array.dtype)] = True
         return mask

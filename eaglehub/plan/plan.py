@@ -7,15 +7,15 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from eaglehub.checkpoint import OutputTensor, numpy_dtype
+from eaglehub.checkpoint import numpy_dtype
 from eaglehub.formats.config_paths import MISSING, flat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from eaglehub.checkpoint import Checkpoint
+    import numpy as np
+
+    from eaglehub.checkpoint import Checkpoint, OutputTensor
     from eaglehub.plan.operations import Operation, Shape
 
 
@@ -70,10 +70,14 @@ class TensorStep:
 
     def output(self, checkpoint: Checkpoint) -> OutputTensor:
         """The tensor for the writer; its bytes are made when asked for."""
+        from eaglehub.checkpoint import OutputTensor
+
         return OutputTensor(self.name, self.dtype, self.shape, lambda: self._chunks(checkpoint))
 
     def _chunks(self, checkpoint: Checkpoint) -> Iterator[np.ndarray]:
         if self.source is None:
+            import numpy as np
+
             yield np.full(self.shape, self.fill, dtype=numpy_dtype(self.dtype))
             return
         shape = checkpoint.tensors[self.source].shape

@@ -29,6 +29,7 @@ class Case:
         answers: what the user said about open questions.
         target: the target's facts, when given.
         journal: findings, resolutions and reasons so far.
+        values: whether tensors may be looked into.
     """
 
     checkpoint: Checkpoint
@@ -38,6 +39,7 @@ class Case:
     answers: Answers
     target: Target | None
     journal: Journal = field(default_factory=Journal)
+    values: bool = True
 
     def typed(self, key: str, kind: type, config: Mapping[str, Any] | None = None) -> Any:
         """A config value if it is of that kind (an int may stand for a float); None when absent, null or another kind.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from eaglehub.errors import UsageProblem
 from eaglehub.formats.config_paths import MISSING, lookup
 
@@ -15,8 +13,8 @@ if TYPE_CHECKING:
     from eaglehub.formats.spec import Flag
     from eaglehub.reading.case import Case
 
-# Flags whose truth shows in the tensors, and the tensor that shows it.
-_WITNESS = {"fc_norm": "fc_norm.0.weight", "norm_before_fc": "input_norm.weight"}
+# Flags whose truth shows in the tensors, the tensor that shows it, and the code of a contradiction.
+_WITNESS = {"fc_norm": ("fc_norm.0.weight", "EH706"), "norm_before_fc": ("input_norm.weight", "EH710")}
 
 
 def read_flags(case: Case) -> dict[str, bool]:
@@ -26,7 +24,7 @@ def read_flags(case: Case) -> dict[str, bool]:
         UsageProblem: an answer contradicts what the source says for certain.
     """
     declared = {name: _declared(case, name, flag) for name, flag in case.spec.flags.items()}
-    flags = {name: _witnessed(case, name, tensor, declared[name]) for name, tensor in _WITNESS.items()}
+    flags = {name: _witnessed(case, name, *witness, declared[name]) for name, witness in _WITNESS.items()}
     flags["norm_output"] = _feedback(case, declared, flags["fc_norm"])
     flags["norm_before_residual"] = _residual(case, declared["norm_before_residual"])
     if case.spec.flags["norm_output"].ask == "true" and declared["norm_output"] is False:
@@ -46,18 +44,16 @@ def _declared(case: Case, name: str, flag: Flag) -> bool | None:
     return None
 
 
-def _witnessed(case: Case, name: str, tensor: str, declared: bool | None) -> bool:
+def _witnessed(case: Case, name: str, tensor: str, code: str, declared: bool | None) -> bool:
     present = tensor in case.tensors
     if declared is None and present:
         case.journal.note(
-            "EH706", f"{tensor} is there although the config does not mention {name}: set to true", where=name
+            code, f"{tensor} is there although the config does not mention {name}: set to true", where=name
         )
         case.journal.reasons[name] = f"{tensor} is in the file"
     elif declared is not None and declared != present:
         state = "missing" if declared else "in the file"
-        case.journal.error(
-            "EH706", f"config says {name}: {str(declared).lower()}, but {tensor} is {state}", where=tensor
-        )
+        case.journal.error(code, f"config says {name}: {str(declared).lower()}, but {tensor} is {state}", where=tensor)
     return present
 
 
@@ -121,7 +117,7 @@ def _residual(case: Case, declared: bool | None) -> bool:
 def _warn_untrained_norm(case: Case) -> None:
     """SpecForge before PR 879 left the norm out altogether with norm_output: false; then its weights stayed ones."""
     step = case.tensors.get("norm.weight")
-    if step and step.source and bool(np.all(case.checkpoint.read(step.source).astype(np.float32) == 1)):
+    if case.values and step and step.source and bool((case.checkpoint.read(step.source) == 1).all()):
         case.journal.warn(
             "EH701",
             "norm.weight is all ones and norm_output false: if SpecForge 0.2.0 or older trained it, lm_head read "

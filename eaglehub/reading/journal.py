@@ -61,6 +61,6 @@ class Journal:
         self.resolutions.append(Resolution(question, answer, by, why))
 
     @property
-    def failed(self) -> bool:
-        """Whether an error was found so far."""
-        return any(finding.severity is Severity.ERROR for finding in self.findings)
+    def errors(self) -> int:
+        """How many errors were found so far."""
+        return sum(finding.severity is Severity.ERROR for finding in self.findings)

@@ -19,7 +19,8 @@ from eaglehub.reading.layer_ids import declared_ids, resolve_layer_ids
 from eaglehub.reading.rope import read_rope
 from eaglehub.reading.scrub import flatten, remaining_keys
 from eaglehub.reading.sizes import solve_sizes
-from eaglehub.reading.vocabulary import check_pruned_head, read_vocabulary_map
+from eaglehub.reading.vocabulary import read_vocabulary_map
+from eaglehub.report.findings import Severity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +40,7 @@ class Reading:
     Attributes:
         detection: the format and its evidence.
         drafter: the canonical description; None when the findings say why there is none.
+        sketch: the same as far as errors allow it, for further checks; None when the sizes cannot be told.
         tensors: canonical name to the step that makes it from the source.
         dropped: source tensors without a place in the canonical form, with the reason.
         findings: what was seen on the way; an error means it must not be served.
@@ -48,6 +50,7 @@ class Reading:
 
     detection: Detection
     drafter: Drafter | None
+    sketch: Drafter | None
     tensors: dict[str, TensorStep]
     dropped: tuple[Dropped, ...]
     findings: tuple[Finding, ...]
@@ -61,6 +64,7 @@ def read_drafter(
     forced_format: str | None = None,
     answers: Answers | None = None,
     target: Target | None = None,
+    values: bool = True,
 ) -> Reading:
     """Read a checkpoint; only the header, the config and small tensors are looked at.
 
@@ -69,6 +73,7 @@ def read_drafter(
         forced_format: a format id that ends detection.
         answers: the user's answers to what checkpoints leave open.
         target: fills and checks what needs the target.
+        values: whether small tensors may be looked into; without, the headers and the config are all that is read.
 
     Raises:
         UnusableInput: no format fits, or several do.
@@ -77,7 +82,7 @@ def read_drafter(
     detection = detect_format(checkpoint, forced_format)
     journal = Journal()
     config = flatten(checkpoint.config, detection.spec, journal)
-    case = Case(checkpoint, detection.spec, config, {}, answers or Answers(), target, journal)
+    case = Case(checkpoint, detection.spec, config, {}, answers or Answers(), target, journal, values)
     dropped = _map_names(case)
     ids, _ = declared_ids(case)
     sizes = solve_sizes(case, len(ids) if ids else None)
@@ -87,7 +92,8 @@ def read_drafter(
         _compare_tensors(case, drafter)
     return Reading(
         detection=detection,
-        drafter=drafter,
+        drafter=None if journal.errors else drafter,
+        sketch=drafter,
         tensors=case.tensors,
         dropped=tuple(dropped),
         findings=tuple(journal.findings),
@@ -113,14 +119,12 @@ def _map_names(case: Case) -> list[Dropped]:
     return dropped
 
 
-def _describe(case: Case, sizes: Mapping[str, Any]) -> Drafter | None:
+def _describe(case: Case, sizes: Mapping[str, Any]) -> Drafter:
     """The description, with the tensors put in canonical order and form on the way."""
     flags = read_flags(case)
     rope = read_rope(case)
     ids = _read_ids(case, sizes["num_aux_hidden_states"])
-    draft_ids = read_vocabulary_map(case, sizes["vocab_size"], sizes["draft_vocab_size"])
-    if draft_ids is not None and "lm_head.weight" in case.tensors:
-        check_pruned_head(case, draft_ids, case.tensors["lm_head.weight"])
+    read_vocabulary_map(case, sizes["vocab_size"], sizes["draft_vocab_size"])
     quantized = any(is_scale(name) for name in case.tensors)
     rest: dict[str, Any] = {
         "hidden_act": _silu(case),
@@ -133,7 +137,7 @@ def _describe(case: Case, sizes: Mapping[str, Any]) -> Drafter | None:
         "dtype": _dtype(case),
         "extra": remaining_keys(case, quantized, sizes["num_hidden_layers"]),
     }
-    return None if case.journal.failed else Drafter(**(rest | rope | flags | dict(sizes)))
+    return Drafter(**(rest | rope | flags | dict(sizes)))
 
 
 def _read_ids(case: Case, num_aux: int) -> list[int] | None:
@@ -241,8 +245,11 @@ def _complete(case: Case, drafter: Drafter) -> None:
 def _compare_tensors(case: Case, drafter: Drafter) -> None:
     """What the description asks for against what there is, put in canonical order in place."""
     expected = expected_tensors(drafter)
+    reported = {finding.where for finding in case.journal.findings if finding.severity is Severity.ERROR}
     for name, wanted in expected.items():
         step = case.tensors.get(name)
+        if reported & {name, step.source if step else name}:
+            continue
         if step is None:
             if name.removesuffix("weight") + "weight_packed" not in case.tensors:
                 case.journal.error(
@@ -258,8 +265,8 @@ def _compare_tensors(case: Case, drafter: Drafter) -> None:
     for name, step in case.tensors.items():
         if name == "mask_hidden" and prod(step.shape) == blocks:
             continue
-        if name not in expected and not is_scale(name):
-            where = step.source or name
+        where = step.source or name
+        if name not in expected and not is_scale(name) and where not in reported:
             case.journal.error("EH301", f"{where} has no place in a {drafter.architecture} EAGLE-3 drafter", where)
     ordered = [
         *(name for name in expected if name in case.tensors),

@@ -26,6 +26,7 @@ def solve_sizes(case: Case, ids_count: int | None) -> dict[str, Any] | None:
         None when a size cannot be told; the journal says which.
     """
     shapes = {name: step.shape for name, step in case.tensors.items()}
+    errors_before = case.journal.errors
     missing = [name for name in ("norm.weight", "layers.0.mlp.gate_proj.weight") if len(shapes.get(name, ())) == 0]
     for name in missing:
         case.journal.error("EH302", f"{name} is missing, and without it the drafter's sizes are unknown", where=name)
@@ -44,7 +45,7 @@ def solve_sizes(case: Case, ids_count: int | None) -> dict[str, Any] | None:
     sizes |= _vocabularies(case, shapes)
     sizes |= _aux(case, shapes, int(str(sizes["hidden_size"])), ids_count)
     sizes |= _mla(case) if sizes["architecture"] == "mla" else _heads(case, shapes)
-    return None if case.journal.failed else sizes
+    return None if case.journal.errors > errors_before else sizes
 
 
 def _architecture(shapes: Mapping[str, Any]) -> str:

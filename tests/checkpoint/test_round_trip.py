@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import safetensors
 import safetensors.numpy
-from checkpoint_helpers import CONFIG, DTYPES, output, values
 
-from eaglehub.checkpoint import dtype_name, nonfinite, numpy_dtype, open_checkpoint, transfer, write_checkpoint
+from eaglehub.checkpoint import dtype_name, nonfinite, numpy_dtype, open_checkpoint, write_checkpoint
 from eaglehub.checkpoint.files import CHUNK_BYTES
+from tests.checkpoint.helpers import CONFIG, DTYPES, output, values
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,12 +63,7 @@ def test_large_tensors_come_in_bounded_blocks_of_rows(tmp_path: Path) -> None:
     assert np.concatenate(blocks).tobytes() == array.tobytes()
 
 
-@pytest.mark.parametrize("direct", [True, False])
-def test_without_direct_access_to_the_disk_the_bytes_are_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, direct: bool
-) -> None:
-    if not direct:
-        monkeypatch.setattr(transfer, "_DIRECT", 0)
+def test_every_value_is_watched_and_counted(tmp_path: Path) -> None:
     arrays = {"a": values("F32", (2000, 3001)), "b": values("U8", (4097,))}
     seen: dict[str, int] = {}
     done: list[int] = []
@@ -129,7 +124,9 @@ def test_nonfinite_agrees_with_numpy_on_every_pattern(dtype: str) -> None:
     if kind.itemsize <= 2:
         patterns = np.arange(256**kind.itemsize, dtype=f"u{kind.itemsize}").view(np.uint8)
     numbers = patterns.reshape(-1).view(kind)
-    special = [np.inf, -np.inf, np.nan, -np.nan, 0.0, -1.0] if dtype[0] in "FCB" and dtype not in ("BOOL", "F8_E8M0") else []
+    special = (
+        [np.inf, -np.inf, np.nan, -np.nan, 0.0, -1.0] if dtype[0] in "FCB" and dtype not in ("BOOL", "F8_E8M0") else []
+    )
     numbers = np.concatenate([numbers, np.array(special, np.float32).astype(kind)])
     with np.errstate(all="ignore"):
         exact = numbers.astype(np.complex128 if dtype == "C64" else np.float64)

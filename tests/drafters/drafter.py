@@ -123,7 +123,7 @@ class Drafter:
 
     def _architecture(self) -> tuple[str, str]:
         if self.mla:
-            return "Eagle3DeepseekV2ForCausalLM", "kimi_k2"
+            return "Eagle3DeepseekV2ForCausalLM", "deepseek_v2"
         return ("Eagle3Qwen3ForCausalLM", "qwen3") if self.qk_norm else ("LlamaForCausalLMEagle3", "llama")
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
