@@ -16,7 +16,7 @@ PICKLE_SUFFIXES = (".bin", ".pt")
 SAFETENSORS = ".safetensors"
 CONFIG = "config.json"
 # What trainers leave beside weights under the same suffixes.
-_NOT_WEIGHTS = frozenset(
+NOT_WEIGHTS = frozenset(
     {"adapter_model.safetensors", "adapter_model.bin", "training_args.bin", "optimizer.bin", "optimizer.pt"}
     | {"scheduler.pt", "scaler.pt", "rng_state.pt"}
 )
@@ -88,7 +88,7 @@ def _folder_layout(folder: Path) -> Layout:
 
 
 def _with_suffix(files: tuple[str, ...], suffixes: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(file for file in files if file.endswith(suffixes) and file not in _NOT_WEIGHTS)
+    return tuple(file for file in files if file.endswith(suffixes) and file not in NOT_WEIGHTS)
 
 
 def _layout(

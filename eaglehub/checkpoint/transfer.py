@@ -1,7 +1,7 @@
 """Writing a file, reading every byte of it back and comparing, while the disk is already busy with it.
 
-Each block is read back through the system right after it was written, so that it is compared while it is at hand. A second
-thread flushes meanwhile: the disk need not wait for the last block, nor the caller at the end for the whole file.
+Each block is read back through the system right after it was written, so that it is compared while it is at hand. A
+second thread flushes meanwhile: the disk need not wait for the last block, nor the caller at the end for the whole file.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 import pytest
 
-from benchmarks.startup import LIMIT, startup_ratio
 from eaglehub import __version__
 from eaglehub.cli.main import COMMANDS, cli
 from eaglehub.errors import EaglehubError, EnvironmentProblem, HubProblem, UnusableInput, UsageProblem
@@ -156,8 +155,3 @@ def test_shell_completion() -> None:
     typed = {"_EAGLEHUB_COMPLETE": "bash_complete", "COMP_WORDS": "eaglehub dif", "COMP_CWORD": "1"}
     assert run_process(env=typed).stdout == "plain,diff\n"
     assert "complete" in run_process(env={"_EAGLEHUB_COMPLETE": "zsh_source"}).stdout
-
-
-@pytest.mark.slow
-def test_startup_is_close_to_clicks_own() -> None:
-    assert startup_ratio(runs=15) < LIMIT

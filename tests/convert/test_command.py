@@ -229,3 +229,14 @@ def _is_whole(folder: Path) -> None:
     json.loads((folder / "eaglehub.json").read_text())
     with safe_open(folder / "model.safetensors", "np") as file:
         assert len(list(file.keys())) > 10
+
+
+def test_a_tie_names_the_evidence_and_from(drafter: Path, tmp_path: Path) -> None:
+    _edit(drafter, architectures=["Eagle3LlamaForCausalLM"], target_model_type="qwen3", _torchspec_version="1")
+
+    tied = run("convert", drafter, tmp_path / "out")
+    settled = run("convert", drafter, tmp_path / "out", "--from", "torchspec")
+
+    assert tied.exit_code == 3
+    assert all(word in tied.stderr for word in ("angelslim", "torchspec", "--from"))
+    assert settled.exit_code == 0
