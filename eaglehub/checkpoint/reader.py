@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from eaglehub.checkpoint.dtypes import numpy_dtype
 from eaglehub.checkpoint.files import SourceFile, read_small_file
+from eaglehub.checkpoint.hashing import RunningHash
 from eaglehub.checkpoint.header import TensorInfo, read_header, rows_per_chunk
 from eaglehub.checkpoint.jsonfile import parse_json_object
 from eaglehub.checkpoint.layout import CONFIG, SAFETENSORS, Layout, find_layout
@@ -15,11 +16,10 @@ from eaglehub.checkpoint.pickles import PickleStore
 from eaglehub.errors import UnusableInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
-_HASH_THREADS = 4
 _NAMES_SHOWN = 3
 
 
@@ -39,6 +39,7 @@ class _SafetensorsStore:
         self._offsets = header.offsets
         self.tensors = header.tensors
         self.metadata = header.metadata
+        self.hash: RunningHash | None = None
 
     def chunks(self, info: TensorInfo) -> Iterator[npt.NDArray[Any]]:
         dtype = numpy_dtype(info.dtype)
@@ -49,7 +50,11 @@ class _SafetensorsStore:
             return
         rows = rows_per_chunk(info)
         row_bytes = info.nbytes // info.shape[0] if info.shape else info.nbytes
-        for data in self._source.blocks(self._offsets[info.name], info.nbytes, rows * row_bytes):
+        position = self._offsets[info.name]
+        for data in self._source.blocks(position, info.nbytes, rows * row_bytes):
+            if self.hash:
+                self.hash.offer(position, data)
+            position += data.size
             shape = (data.size // row_bytes, *info.shape[1:]) if info.shape else ()
             yield data.view(dtype).reshape(shape)
 
@@ -109,11 +114,28 @@ class Checkpoint:
         """Hex digest of one file of the checkpoint."""
         return (self._sources.get(file) or self._source(file)).sha256()
 
+    @contextmanager
+    def hashing(self) -> Iterator[Callable[[], dict[str, str]]]:
+        """Hash config.json and every weight file while their tensors are read.
+
+        Gives a function that returns each file's hex SHA-256; it is quick when all tensors were read in file order.
+        """
+        hashes = {file: RunningHash(source) for file, source in sorted(self._sources.items())}
+        stores = {file: store for file, store in self._stores.items() if isinstance(store, _SafetensorsStore)}
+        for file, store in stores.items():
+            store.hash = hashes[file]
+        try:
+            yield lambda: {file: running.finish() for file, running in hashes.items()}
+        finally:
+            for store in stores.values():
+                store.hash = None
+            for running in hashes.values():
+                running.stop()
+
     def hash_files(self) -> dict[str, str]:
-        """Hex SHA-256 of config.json and every weight file, in sorted order of their names."""
-        files = sorted(self._sources)
-        with ThreadPoolExecutor(_HASH_THREADS) as pool:
-            return dict(zip(files, pool.map(self.sha256, files), strict=True))
+        """Hex SHA-256 of config.json and every weight file, by name."""
+        with self.hashing() as hashes:
+            return hashes()
 
     def _source(self, file: str) -> SourceFile:
         return SourceFile.at(self._folder / file, f"{self.name}/{file}")

@@ -1,7 +1,7 @@
 """Writing a file, reading every byte of it back and comparing, while the disk is already busy with it.
 
 Each block is read back through the system right after it was written, so that it is compared while it is at hand. A
-second thread flushes meanwhile: the disk need not wait for the last block, nor the caller at the end for the whole file.
+second thread flushes meanwhile: the disk need not wait for the last block, nor the caller for the whole file.
 """
 
 from __future__ import annotations
@@ -84,17 +84,17 @@ def _write(
             data = as_bytes(chunk)
             for start in range(0, data.size, _BLOCK_BYTES):
                 block = data[start : start + _BLOCK_BYTES]
-                found = returned[: block.size]
                 _write_all(descriptor, block.data, position)
+                found = returned[: block.size]
                 if read_into(descriptor, found.data, position) != block.size or not _same(found, block):
                     raise EnvironmentProblem(
                         "the disk returned other bytes than were written",
                         where=path.name,
                         fix="check the disk and the memory",
                     )
-                position += block.size
                 if watch and part.name:
                     watch(part.name, found.view(chunk.dtype))
+                position += block.size
             if progress and part.name:
                 progress(data.size)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from eaglehub.checkpoint import nonfinite, write_checkpoint
@@ -19,13 +18,15 @@ from eaglehub.reading import Answers, Reading, read_drafter
 from eaglehub.report.findings import Finding, has_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
 
     from eaglehub.checkpoint import Checkpoint
+    from eaglehub.drafter.drafter import Drafter
     from eaglehub.drafter.target import Target
+    from eaglehub.formats.spec import FormatSpec
 
 _FLOATS = ("F64", "F32", "BF16", "F16")
 # Files that would be wrong or unwelcome beside the converted weights.
@@ -86,6 +87,43 @@ def plan_conversion(
     """
     spec = pick_format(writable_formats(), layout, "--to")
     reading = read_drafter(checkpoint, forced_format=forced_format, answers=answers, target=target)
+    return _planned(checkpoint, reading, spec, target, dtype)
+
+
+def replan(
+    conversion: Conversion,
+    drafter: Drafter,
+    tensors: Mapping[str, TensorStep],
+    *,
+    dropped: Sequence[Dropped],
+    reasons: Mapping[str, str],
+    target: Target | None,
+) -> Conversion:
+    """The conversion of a drafter that is changed on the way.
+
+    Args:
+        conversion: one that has a plan.
+        drafter: what it becomes.
+        tensors: how, by canonical name.
+        dropped: source tensors that no tensor is made from any more, with the reason.
+        reasons: of config keys that change.
+        target: as given to `plan_conversion`.
+    """
+    if conversion.plan is None:
+        raise ValueError("a conversion without a plan cannot be changed")
+    reading = replace(
+        conversion.reading,
+        drafter=drafter,
+        tensors=dict(tensors),
+        dropped=(*conversion.reading.dropped, *dropped),
+        reasons={**conversion.reading.reasons, **reasons},
+    )
+    return _planned(conversion.checkpoint, reading, writable_formats()[conversion.plan.layout], target, None)
+
+
+def _planned(
+    checkpoint: Checkpoint, reading: Reading, spec: FormatSpec, target: Target | None, dtype: str | None
+) -> Conversion:
     findings = list(reading.findings)
     if reading.drafter is None or has_errors(findings):
         return Conversion(checkpoint, reading, None, tuple(findings))
@@ -100,7 +138,7 @@ def plan_conversion(
     files, left = _companions(checkpoint)
     plan = Plan(
         source=reading.detection.spec.id,
-        layout=layout,
+        layout=spec.id,
         steps=tuple(steps),
         dropped=(*reading.dropped, *_unused(reading, checkpoint, steps), *left),
         config=config,
@@ -117,6 +155,7 @@ def execute(
     force: bool = False,
     max_shard_size: int | None = None,
     progress: Callable[[int], None] | None = None,
+    record: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the planned output: weights, config, companions and `eaglehub.json`, all or nothing.
 
@@ -126,6 +165,7 @@ def execute(
         force: replace an existing drafter folder.
         max_shard_size: bytes; more shards than one when the weights exceed it.
         progress: called with the number of bytes written since the last call.
+        record: further fields of `eaglehub.json`.
 
     Raises:
         BrokenValues: a weight holds NaN or infinity; nothing is written.
@@ -148,21 +188,26 @@ def execute(
     keep_provenance = keep and PROVENANCE_FILE in checkpoint.other_files
     if keep_provenance:
         files[PROVENANCE_FILE] = checkpoint.path_of(PROVENANCE_FILE)
-    with ThreadPoolExecutor(max_workers=1) as hashing:
-        hashes = hashing.submit(checkpoint.hash_files)
+    with checkpoint.hashing() as hashes:
         write_checkpoint(
             destination,
-            [step.output(checkpoint) for step in plan.steps],
+            [step.output(checkpoint) for step in _in_source_order(plan.steps, checkpoint)],
             files,
             force=force,
             max_shard_size=max_shard_size,
             late_files=lambda: (
-                {} if keep_provenance else {PROVENANCE_FILE: encode_json(provenance(conversion, hashes.result()))}
+                {} if keep_provenance else {PROVENANCE_FILE: encode_json(provenance(conversion, hashes()))}
             ),
             watch=refuse_broken,
             progress=progress,
             protect=[checkpoint.path_of("config.json").parent],
         )
+
+
+def _in_source_order(steps: tuple[TensorStep, ...], checkpoint: Checkpoint) -> list[TensorStep]:
+    """So that the source is read once from front to back, and hashed from the same reading."""
+    place = {name: index for index, name in enumerate(checkpoint.tensors)}
+    return sorted(steps, key=lambda step: place.get(step.source or "", -1))
 
 
 def encode_json(document: dict[str, Any]) -> bytes:
