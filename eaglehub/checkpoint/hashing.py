@@ -29,7 +29,7 @@ class RunningHash:
         self._source = source
         self._digest = hashlib.sha256()
         self._position = 0
-        self._blocks: queue.Queue[npt.NDArray[Any] | bytes | None] = queue.Queue(_QUEUED_BLOCKS)
+        self._blocks: queue.Queue[memoryview | bytes | None] = queue.Queue(_QUEUED_BLOCKS)
         self._thread = threading.Thread(target=self._work, name=f"hash {source.where}", daemon=True)
         self._thread.start()
 
@@ -40,7 +40,7 @@ class RunningHash:
             self._blocks.put(self._source.read(self._position, gap))
         elif gap:
             return
-        self._blocks.put(as_bytes(block))
+        self._blocks.put(as_bytes(block).data)
         self._position = position + block.nbytes
 
     def finish(self) -> str:
@@ -50,7 +50,7 @@ class RunningHash:
             UnusableInput: the file changed or ended meanwhile.
         """
         for block in self._source.blocks(self._position, self._source.size - self._position):
-            self._blocks.put(block)
+            self._blocks.put(block.data)
         self.stop()
         return self._digest.hexdigest()
 

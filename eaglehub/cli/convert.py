@@ -11,7 +11,7 @@ import click
 from eaglehub.checkpoint import open_checkpoint
 from eaglehub.cli.options import ReportOptions, reading_options, report_options
 from eaglehub.cli.output import finish, progress
-from eaglehub.convert import Conversion, execute, plan_conversion
+from eaglehub.convert import BrokenValues, Conversion, execute, plan_conversion
 from eaglehub.convert.report import ConvertReport
 from eaglehub.drafter.target import read_target
 from eaglehub.errors import UsageProblem
@@ -28,7 +28,7 @@ def _size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> in
     """A number of bytes such as 5GB or 500MiB."""
     if value is None:
         return None
-    parts = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", value.strip())
+    parts = re.fullmatch(r"(\d{1,12})\s*([A-Za-z]*)", value.strip(), re.ASCII)
     if not parts or parts[2].upper() not in _UNITS or not int(parts[1]):
         raise click.BadParameter(f"{value!r} is not a size, as in 5GB or 500MiB")
     return int(parts[1]) * _UNITS[parts[2].upper()]
@@ -36,7 +36,7 @@ def _size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> in
 
 @click.command()
 @click.argument("source", metavar="SRC")
-@click.argument("output", metavar="OUT", required=False)
+@click.argument("output", metavar="[OUT]", required=False)
 @reading_options
 @click.option(
     "--to",
@@ -68,7 +68,7 @@ def convert(
     max_shard_size: int | None,
     options: ReportOptions,
 ) -> None:
-    r"""Rewrite the drafter SRC as the folder OUT, in vLLM's native EAGLE-3/3.1 layout unless told otherwise.
+    """Rewrite the drafter SRC as the folder OUT, in vLLM's native EAGLE-3/3.1 layout unless told otherwise.
 
     Who wrote SRC is detected. What SRC does not say is reported with the option that settles it, never guessed.
 
@@ -78,7 +78,7 @@ def convert(
       eaglehub convert drafter/ --dry-run
       eaglehub convert drafter/ drafter-sglang/ --to sglang
     """
-    if output is None and not (dry_run or check):
+    if not output and not (dry_run or check):
         raise UsageProblem("missing argument OUT", fix="or use --dry-run or --check, which write nothing")
     conversion = plan_conversion(
         open_checkpoint(source),
@@ -93,7 +93,10 @@ def convert(
         steps = conversion.plan.steps if conversion.plan else ()
         total = sum(step.output(conversion.checkpoint).nbytes for step in steps)
         with progress(total, "converting") as advance:
-            execute(conversion, Path(str(output)), force=force, max_shard_size=max_shard_size, progress=advance)
+            try:
+                execute(conversion, Path(str(output)), force=force, max_shard_size=max_shard_size, progress=advance)
+            except BrokenValues as broken:
+                conversion, status = broken.refusal(conversion), "refused"
     written = str(output) if status in ("converted", "copied") else ""
     finish(ConvertReport(conversion, layout, status, written, detailed=dry_run or check), options)
 

@@ -15,7 +15,7 @@ from eaglehub.diff import bytes_to_compare, diff_checkpoints
 @click.argument("after", metavar="B")
 @report_options
 def diff(before: str, after: str, options: ReportOptions) -> None:
-    r"""Compare the configs and the tensor values of the drafters A and B.
+    """Compare the configs and the tensor values of the drafters A and B.
 
     Exits with 0 when they are the same and 1 when they differ.
 

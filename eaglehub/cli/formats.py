@@ -14,7 +14,7 @@ from eaglehub.formats.spec import load_formats, pick_format
 @click.argument("name", metavar="[FORMAT]", required=False)
 @report_options
 def formats(name: str | None, options: ReportOptions) -> None:
-    r"""List the drafter layouts that can be read and written, or describe one.
+    """List the drafter layouts that can be read and written, or describe one.
 
     \b
     Examples:

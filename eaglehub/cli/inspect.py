@@ -19,7 +19,7 @@ from eaglehub.reading import Answers, read_drafter
 def inspect(
     drafter: str, forced_format: str | None, target: str | None, answers: Answers, options: ReportOptions
 ) -> None:
-    r"""Show who wrote DRAFTER, what it is and what is not certain about it.
+    """Show who wrote DRAFTER, what it is and what is not certain about it.
 
     \b
     Example: eaglehub inspect drafter/ --target target/

@@ -11,6 +11,7 @@ import importlib
 import io
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -42,6 +43,12 @@ COMMANDS = {
     "convert": Lazy("eaglehub.cli.convert", "convert", "Rewrite a drafter as vLLM loads it."),
     "inspect": Lazy("eaglehub.cli.inspect", "inspect", "Show who wrote a drafter and what it declares."),
     "diff": Lazy("eaglehub.cli.diff", "diff", "Compare the configs and tensors of two drafters."),
+    "validate": Lazy("eaglehub.cli.validate", "validate", "Find what is wrong with drafters before serving them."),
+    "rules": Lazy("eaglehub.cli.rules", "rules", "List the rules that validate checks."),
+    "explain": Lazy("eaglehub.cli.rules", "explain", "Say what a rule is about and how to fix its findings."),
+    "verify": Lazy("eaglehub.cli.verify", "verify", "Run a drafter in a real vLLM and judge it."),
+    "upgrade": Lazy("eaglehub.cli.upgrade", "upgrade", "Turn an EAGLE-3 drafter into an EAGLE 3.1 one."),
+    "evaluate": Lazy("eaglehub.cli.evaluate", "evaluate", "Measure a drafter's acceptance and drift without a server."),
     "formats": Lazy("eaglehub.cli.formats", "formats", "List the formats that can be read."),
     "schema": Lazy("eaglehub.cli.schema", "schema", "List or print the JSON Schemas of configs and reports."),
     "env": Lazy("eaglehub.cli.env", "env", "Show versions and hardware, for a bug report."),
@@ -129,6 +136,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _never_fail_on_encoding() -> None:
     """Let a character that the terminal's encoding lacks print as an escape."""
+    for name in ("stdout", "stderr"):
+        # Closed by the caller: Python has None there, which nothing can be written to.
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - for the whole run
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

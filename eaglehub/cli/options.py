@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from eaglehub.report.formats import REPORTERS
+from eaglehub.report.formats import PLAIN, REPORTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,18 +32,18 @@ class ReportOptions:
     outputs: tuple[OutputFile, ...]
 
 
-def _output_files(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[OutputFile, ...]:
-    return tuple(map(_output_file, values))
-
-
-def _output_file(value: str) -> OutputFile:
+def _output_file(value: str, formats: tuple[str, ...]) -> OutputFile:
     """Refuse at once what could not be written after a long run."""
     format_name, _, file = value.partition("=")
     if not file:
         raise click.BadParameter(f"{value!r} is not FORMAT=FILE, as in json=report.json")
-    if format_name not in REPORTERS:
-        raise click.BadParameter(f"unknown format {format_name!r}; known: {', '.join(REPORTERS)}")
+    if format_name not in formats:
+        raise click.BadParameter(f"unknown format {format_name!r}; known: {', '.join(formats)}")
     path = Path(file)
+    if file == "-":
+        raise click.BadParameter("standard output is what --format is for")
+    if path.name == "config.json" or path.suffix in (".safetensors", ".bin", ".pt"):
+        raise click.BadParameter(f"{file!r} is the name of a checkpoint's file, not of a report")
     if path.is_dir():
         raise click.BadParameter(f"{file!r} is a folder")
     if not path.parent.is_dir():
@@ -51,11 +53,24 @@ def _output_file(value: str) -> OutputFile:
 
 def report_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add `--format`, `--json` and `--output`; the command receives them as `options: ReportOptions`."""
+    return _report_options(command, PLAIN)
 
+
+def cases_report_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for a command whose report is a `CasesReport`: JUnit as well."""
+    return _report_options(command, (*PLAIN, "junit"))
+
+
+def located_report_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for a command whose report is a `LocatedReport`: it can be written in every format."""
+    return _report_options(command, tuple(REPORTERS))
+
+
+def _report_options(command: Callable[..., None], formats: tuple[str, ...]) -> Callable[..., None]:
     @click.option(
         "--format",
         "format_name",
-        type=click.Choice(tuple(REPORTERS)),
+        type=click.Choice(formats),
         default="text",
         show_default=True,
         help="Format of the report on standard output.",
@@ -66,7 +81,7 @@ def report_options(command: Callable[..., None]) -> Callable[..., None]:
         "outputs",
         multiple=True,
         metavar="FORMAT=FILE",
-        callback=_output_files,
+        callback=lambda _ctx, _param, values: tuple(_output_file(value, formats) for value in values),
         help="Write the report to a file as well; can be given several times.",
     )
     @functools.wraps(command)
@@ -82,13 +97,15 @@ def report_options(command: Callable[..., None]) -> Callable[..., None]:
 def _layer_ids(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
     if value is None:
         return None
-    try:
-        ids = tuple(int(part) for part in value.split(","))
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is not a list of layer ids, as in 2,15,27") from error
-    if min(ids) < 0:
-        raise click.BadParameter(f"{value!r} has a negative layer id")
-    return ids
+    if not re.fullmatch(r"\d{1,5}(,\d{1,5})*", value, re.ASCII):
+        raise click.BadParameter(f"{value!r} is not a list of layer ids, as in 2,15,27")
+    return tuple(int(part) for part in value.split(","))
+
+
+def _base(_ctx: click.Context, _param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise click.BadParameter(f"{value} is not a positive number")
+    return value
 
 
 def reading_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -114,9 +131,7 @@ def reading_options(command: Callable[..., None]) -> Callable[..., None]:
         default=None,
         help="Whether the residual is taken after hidden_norm, where the file does not say.",
     )
-    @click.option(
-        "--rope-theta", type=click.FloatRange(min=0, min_open=True), help="RoPE base it was really trained with."
-    )
+    @click.option("--rope-theta", type=float, callback=_base, help="RoPE base it was really trained with.")
     @functools.wraps(command)
     def with_answers(
         *args: Any,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,13 @@ from eaglehub.checkpoint import nonfinite, write_checkpoint
 from eaglehub.convert.layout import inexpressible, layout_config, layout_reasons, layout_tensors
 from eaglehub.convert.provenance import PROVENANCE_FILE, provenance
 from eaglehub.drafter.native import REASONS
+from eaglehub.drafter.tensors import FLOATS, is_scale
 from eaglehub.errors import EaglehubError
 from eaglehub.formats.spec import pick_format, writable_formats
 from eaglehub.plan.operations import Cast
 from eaglehub.plan.plan import Dropped, Plan, TensorStep, config_edits
 from eaglehub.reading import Answers, Reading, read_drafter
-from eaglehub.report.findings import Finding, has_errors
+from eaglehub.report.findings import Finding, Severity, has_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,21 +30,22 @@ if TYPE_CHECKING:
     from eaglehub.drafter.target import Target
     from eaglehub.formats.spec import FormatSpec
 
-_FLOATS = ("F64", "F32", "BF16", "F16")
-# Files that would be wrong or unwelcome beside the converted weights.
-_LEFT_BEHIND = {
-    ".py": "code is never carried along: a drafter needs none",
-    ".pt": "training state or other weights",
-    ".bin": "other weights; the converted ones are safetensors",
-    ".safetensors": "other weights than those that were read",
-    ".index.json": "describes the source's shards",
-}
+_AGAIN = {"t2d": "checked against d2t", "d2t": "identity on a full vocabulary"}
+_COMPANION = re.compile(
+    r"(tokenizer|special_tokens_map|added_tokens|vocab|merges|chat_template|generation_config|preprocessor_config"
+    r"|hf_quant_config)[\w.-]*\.(json|txt|jinja|model|tiktoken)|.*\.(jinja|model|tiktoken|md)|(LICEN[CS]E|NOTICE|USE_POLICY).*"
+)
 
 
 class BrokenValues(EaglehubError):
-    """A weight holds NaN or infinity."""
+    """A weight holds NaN or infinity; nothing was written."""
 
     exit_code = 1
+
+    def refusal(self, conversion: Conversion) -> Conversion:
+        """The conversion with this as a finding."""
+        finding = Finding("EH501", Severity.ERROR, self.what, where=self.where)
+        return replace(conversion, findings=(*conversion.findings, finding))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +133,8 @@ def _planned(
     findings += inexpressible(reading.drafter, spec)
     if has_errors(findings):
         return Conversion(checkpoint, reading, None, tuple(findings))
-    config = layout_config(reading.drafter, spec, target, findings)
-    steps = layout_tensors(reading.drafter, reading.tensors, spec)
+    config = layout_config(reading.drafter, spec, checkpoint.config, target, findings)
+    steps = layout_tensors(reading, reading.drafter, spec)
     if dtype:
         steps = [_cast(step, dtype) for step in steps]
         config["torch_dtype"] = _torch_name(dtype)
@@ -140,7 +143,7 @@ def _planned(
         source=reading.detection.spec.id,
         layout=spec.id,
         steps=tuple(steps),
-        dropped=(*reading.dropped, *_unused(reading, checkpoint, steps), *left),
+        dropped=(*reading.dropped, *_unused(reading, steps), *left),
         config=config,
         edits=tuple(config_edits(checkpoint.config, config, {**REASONS, **layout_reasons(spec), **reading.reasons})),
         files=files,
@@ -179,7 +182,7 @@ def execute(
 
     def refuse_broken(name: str, chunk: np.ndarray) -> None:
         if nonfinite(chunk):
-            raise BrokenValues("holds NaN or infinity", where=f"EH501 {sources[name]}", fix="nothing was written")
+            raise BrokenValues("holds NaN or infinity", where=sources[name], fix="nothing was written")
 
     files: dict[str, bytes | Path] = {name: checkpoint.path_of(name) for name in plan.files}
     # A source that is already as it should be keeps its config's bytes and its own provenance.
@@ -196,7 +199,9 @@ def execute(
             force=force,
             max_shard_size=max_shard_size,
             late_files=lambda: (
-                {} if keep_provenance else {PROVENANCE_FILE: encode_json(provenance(conversion, hashes()))}
+                {}
+                if keep_provenance
+                else {PROVENANCE_FILE: encode_json(provenance(conversion, hashes()) | dict(record or {}))}
             ),
             watch=refuse_broken,
             progress=progress,
@@ -216,34 +221,42 @@ def encode_json(document: dict[str, Any]) -> bytes:
 
 
 def _cast(step: TensorStep, dtype: str) -> TensorStep:
-    return step.then(Cast(dtype)) if step.dtype in _FLOATS and step.dtype != dtype else step
+    """Scales of quantised weights keep their precision."""
+    casts = step.dtype in FLOATS and step.dtype != dtype and not is_scale(step.name)
+    return step.then(Cast(dtype)) if casts else step
 
 
 def _torch_name(dtype: str) -> str:
     return {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}[dtype]
 
 
-def _unused(reading: Reading, checkpoint: Checkpoint, steps: list[TensorStep]) -> list[Dropped]:
-    """Source tensors that were read and checked but have no place in this layout: the vocabulary map's other half."""
-    used = {step.source for step in steps} | {item.name for item in reading.dropped}
+def _unused(reading: Reading, steps: list[TensorStep]) -> list[Dropped]:
+    """Source tensors that only say again what others say, where the layout does without."""
+    used = {step.source for step in steps}
     return [
-        Dropped(
-            name,
-            "checked against d2t; this layout does without"
-            if name.endswith("t2d")
-            else "identity on a full vocabulary",
-        )
-        for name in checkpoint.tensors
-        if name not in used
+        Dropped(str(step.source), f"{_AGAIN.get(name, 'input_layernorm again')}; this layout does without")
+        for name, step in reading.companions.items()
+        if step.source not in used
     ]
 
 
 def _companions(checkpoint: Checkpoint) -> tuple[tuple[str, ...], list[Dropped]]:
     """Files that are copied (tokenizer, licence, card) and those that are not, with the reason."""
-    left = [
-        Dropped(name, reason)
-        for name in checkpoint.other_files
-        if (reason := next((why for suffix, why in _LEFT_BEHIND.items() if name.endswith(suffix)), None))
-    ]
-    gone = {item.name for item in left} | {"config.json", PROVENANCE_FILE}
-    return tuple(name for name in checkpoint.other_files if name not in gone), left
+    files, left = [], []
+    for name in checkpoint.other_files:
+        if name == PROVENANCE_FILE:
+            continue
+        if not _COMPANION.fullmatch(name):
+            left.append(Dropped(name, "not a tokenizer, licence or card; weights and code are never carried along"))
+        elif _leads_outside(checkpoint.path_of(name)):
+            left.append(Dropped(name, "a link to a file elsewhere"))
+        else:
+            files.append(name)
+    return tuple(files), left
+
+
+def _leads_outside(path: Path) -> bool:
+    """A link may only lead where the Hugging Face cache keeps a snapshot's files."""
+    return (
+        path.is_symlink() and path.resolve().parent != path.parent.resolve() and path.resolve().parent.name != "blobs"
+    )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eaglehub.drafter.native import native_config
-from eaglehub.formats.config_paths import MISSING, lookup, put, take
+from eaglehub.drafter.native import TOP_LEVEL, native_config
+from eaglehub.formats.config_paths import lookup, put, take
 from eaglehub.plan.operations import MaskFromOffsets
 from eaglehub.plan.plan import TensorStep
-from eaglehub.reading.layer_ids import TOP_LEVEL
 from eaglehub.report.findings import Finding, Severity
 
 if TYPE_CHECKING:
@@ -17,9 +16,7 @@ if TYPE_CHECKING:
     from eaglehub.drafter.drafter import Drafter
     from eaglehub.drafter.target import Target
     from eaglehub.formats.spec import FormatSpec, Writer
-
-# Targets whose SGLang model adds one to the ids only when the first is 1, and takes them raw otherwise.
-_SGLANG_RAW_TARGETS = ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_k25", "glm4_moe_lite")
+    from eaglehub.reading import Reading
 
 
 def _writer(spec: FormatSpec) -> Writer:
@@ -38,7 +35,7 @@ def inexpressible(drafter: Drafter, spec: FormatSpec) -> list[Finding]:
     ]
 
 
-def layout_tensors(drafter: Drafter, tensors: Mapping[str, TensorStep], spec: FormatSpec) -> list[TensorStep]:
+def layout_tensors(reading: Reading, drafter: Drafter, spec: FormatSpec) -> list[TensorStep]:
     """The output's tensors under the layout's names, in canonical order.
 
     Raises:
@@ -46,38 +43,38 @@ def layout_tensors(drafter: Drafter, tensors: Mapping[str, TensorStep], spec: Fo
     """
     writer = _writer(spec)
     steps = []
-    for canonical, step in {**tensors, **_vocabulary_map(drafter, tensors, writer)}.items():
+    for canonical, step in {**reading.tensors, **_companions(reading, drafter, writer)}.items():
         name = spec.source_name(canonical)
         if name is None:
             raise ValueError(f"format spec {spec.id} has no name for {canonical}")
         steps.append(step.named(name))
-    if writer.twin_norms:
-        steps += _twin_norms(drafter, tensors)
     return steps
 
 
-def _vocabulary_map(drafter: Drafter, tensors: Mapping[str, TensorStep], writer: Writer) -> dict[str, TensorStep]:
-    """`d2t` and `t2d` where the layout wants more than the canonical form has."""
+def _companions(reading: Reading, drafter: Drafter, writer: Writer) -> dict[str, TensorStep]:
+    """Tensors that say again what others say, where the layout wants them: the source's own when it has them."""
+    vocab = (drafter.vocab_size,)
     reason = "this layout carries a map even for a full vocabulary"
-    added = {}
+    wanted = {}
     if writer.vocab_map["d2t"] == "always" and not drafter.pruned:
-        added["d2t"] = TensorStep("d2t", None, "I64", (drafter.vocab_size,), reason=reason)
+        wanted["d2t"] = TensorStep("d2t", None, "I64", vocab, reason=reason)
     if writer.vocab_map["t2d"] == "always" and not drafter.pruned:
-        added["t2d"] = TensorStep("t2d", None, "BOOL", (drafter.vocab_size,), fill=1, reason=reason)
+        wanted["t2d"] = TensorStep("t2d", None, "BOOL", vocab, fill=1, reason=reason)
     if writer.vocab_map["t2d"] != "never" and drafter.pruned:
-        added["t2d"] = tensors["d2t"].then(MaskFromOffsets(drafter.vocab_size))
-    return added
+        wanted["t2d"] = reading.tensors["d2t"].then(MaskFromOffsets(drafter.vocab_size))
+    if writer.twin_norms:
+        for layer in range(1, drafter.num_hidden_layers):
+            wanted[f"layers.{layer}.hidden_norm.weight"] = reading.tensors[f"layers.{layer}.input_layernorm.weight"]
+    return {name: _own(reading.companions.get(name), step) for name, step in wanted.items()}
 
 
-def _twin_norms(drafter: Drafter, tensors: Mapping[str, TensorStep]) -> list[TensorStep]:
-    """SGLang normalises the later layers with `hidden_norm`, vLLM with `input_layernorm`: both get the same weights."""
-    return [
-        tensors[f"layers.{layer}.input_layernorm.weight"].named(f"layers.{layer}.hidden_norm.weight")
-        for layer in range(1, drafter.num_hidden_layers)
-    ]
+def _own(found: TensorStep | None, wanted: TensorStep) -> TensorStep:
+    return found if found and (found.dtype, found.shape) == (wanted.dtype, wanted.shape) else wanted
 
 
-def layout_config(drafter: Drafter, spec: FormatSpec, target: Target | None, findings: list[Finding]) -> dict[str, Any]:
+def layout_config(
+    drafter: Drafter, spec: FormatSpec, source: Mapping[str, Any], target: Target | None, findings: list[Finding]
+) -> dict[str, Any]:
     """The output's config.json; what cannot be written is added to `findings`."""
     writer = _writer(spec)
     config = native_config(drafter)
@@ -88,10 +85,10 @@ def layout_config(drafter: Drafter, spec: FormatSpec, target: Target | None, fin
     for path, value in writer.add.items():
         put(config, path, value)
     if writer.verifier:
-        _name_verifier(config, target, findings)
+        _name_verifier(config, source, target, findings)
     named = {"architectures": [writer.architectures[drafter.architecture]]}
     config = named | {"model_type": writer.model_type[drafter.architecture]} | config
-    return _nest(config, writer) if writer.nest else config
+    return _nest(config, drafter, writer) if writer.nest else config
 
 
 def layout_reasons(spec: FormatSpec) -> dict[str, str]:
@@ -123,7 +120,7 @@ def _place_layer_ids(
     if not ids:
         return
     for path, convention in writer.layer_ids.items():
-        raw = convention == "in" or (convention == "sglang" and _sglang_takes_raw(drafter, target))
+        raw = convention == "in" or (convention == "sglang" and _takes_raw(drafter, writer, target))
         if convention == "sglang" and raw and ids[0] == 1:
             findings.append(
                 Finding(
@@ -144,13 +141,21 @@ def _place_layer_ids(
         take(config, TOP_LEVEL)
 
 
-def _sglang_takes_raw(drafter: Drafter, target: Target | None) -> bool:
-    """Without a target in hand, an MLA drafter is taken to serve a DeepSeek-like one."""
-    return target.model_type in _SGLANG_RAW_TARGETS if target else drafter.architecture == "mla"
+def _takes_raw(drafter: Drafter, writer: Writer, target: Target | None) -> bool:
+    """Without a target in hand, an MLA drafter is taken to serve an MLA target."""
+    return target.model_type in writer.raw_targets if target else drafter.architecture == "mla"
 
 
-def _name_verifier(config: dict[str, Any], target: Target | None, findings: list[Finding]) -> None:
-    if target is None:
+def _name_verifier(
+    config: dict[str, Any], source: Mapping[str, Any], target: Target | None, findings: list[Finding]
+) -> None:
+    own = lookup(source, "speculators_config")
+    if target:
+        verifier = {"name_or_path": target.name, "architectures": list(target.architectures)}
+        put(config, "speculators_config.verifier", verifier)
+    elif isinstance(own, dict):
+        put(config, "speculators_config", own)
+    else:
         findings.append(
             Finding(
                 "EH801",
@@ -160,15 +165,11 @@ def _name_verifier(config: dict[str, Any], target: Target | None, findings: list
                 fix="pass --target",
             )
         )
-        return
-    put(
-        config,
-        "speculators_config.verifier",
-        {"name_or_path": target.name, "architectures": list(target.architectures)},
-    )
 
 
-def _nest(config: dict[str, Any], writer: Writer) -> dict[str, Any]:
-    nested = {key: value for key in writer.nested_keys if (value := lookup(config, key)) is not MISSING}
+def _nest(config: dict[str, Any], drafter: Drafter, writer: Writer) -> dict[str, Any]:
+    """The layer's keys lie nested there, and so does everything that the drafter's config had besides."""
+    keys = [key for key in config if key in writer.nested_keys or key in drafter.extra]
+    nested = {key: config[key] for key in keys}
     rest = {key: value for key, value in config.items() if key not in nested}
     return rest | {writer.nest: nested}

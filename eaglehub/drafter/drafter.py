@@ -100,6 +100,7 @@ class Drafter:
             "attention_bias": self.attention_bias,
             "mlp_bias": self.mlp_bias,
             "own_embedding": self.embedding,
+            "shared_head": not self.head,
             "not_same_width": self.target_hidden_size != self.hidden_size,
             "parallel_drafting": self.parallel_drafting,
             "quantized": self.quantized,

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eaglehub.drafter.drafter import Drafter
 
+# Where vLLM reads the aux layer ids, in the IN convention.
+TOP_LEVEL = "eagle_aux_hidden_state_layer_ids"
+
 _TORCH_DTYPES = {"F64": "float64", "F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 
 _CLASS = "the class that serves this kind of drafter"
@@ -69,7 +72,7 @@ def native_config(drafter: Drafter) -> dict[str, Any]:
         "rope_scaling": copy.deepcopy(drafter.rope_scaling),
         "max_position_embeddings": drafter.max_position_embeddings,
         "num_aux_hidden_states": drafter.num_aux_hidden_states or None,
-        "eagle_aux_hidden_state_layer_ids": list(drafter.aux_layer_ids) if drafter.aux_layer_ids else None,
+        TOP_LEVEL: list(drafter.aux_layer_ids) if drafter.aux_layer_ids else None,
         "fc_norm": drafter.fc_norm,
         "norm_output": drafter.norm_output,
         "norm_before_fc": drafter.norm_before_fc,

@@ -57,17 +57,30 @@ def read_target(path: str | Path) -> Target:
     name = config.get("_name_or_path") or folder
     return Target(
         name=name if isinstance(name, str) and name.count("/") == 1 and not name.startswith((".", "/")) else folder,
-        architectures=tuple(config.get("architectures") or ()),
+        architectures=_names(config.get("architectures"), file),
         model_type=str(text.get("model_type") or config.get("model_type") or ""),
         hidden_size=_integer(text, "hidden_size", file),
         vocab_size=_integer(text, "vocab_size", file),
         num_hidden_layers=_integer(text, "num_hidden_layers", file),
-        max_position_embeddings=text.get("max_position_embeddings"),
+        max_position_embeddings=_integer(text, "max_position_embeddings", file) if _has_positions(text) else None,
         rope_theta=_rope_theta(text),
-        dtype=text.get("dtype") or text.get("torch_dtype") or config.get("dtype") or config.get("torch_dtype"),
-        text=text,
+        dtype=next(
+            (str(holder[key]) for holder in (text, config) for key in ("dtype", "torch_dtype") if holder.get(key)), None
+        ),
+        # A multimodal target has its quantisation beside its language model's config.
+        text={"quantization_config": config.get("quantization_config")} | text,
         folder=file.parent,
     )
+
+
+def _names(value: Any, file: Path) -> tuple[str, ...]:
+    if value is None or (isinstance(value, list) and all(isinstance(name, str) for name in value)):
+        return tuple(value or ())
+    raise UnusableInput(f"architectures is {value!r}, not a list of names", where=f"target {file.name}")
+
+
+def _has_positions(config: Mapping[str, Any]) -> bool:
+    return config.get("max_position_embeddings") is not None
 
 
 def _integer(config: Mapping[str, Any], key: str, file: Path) -> int:

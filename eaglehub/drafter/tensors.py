@@ -58,6 +58,17 @@ _LAYER = (
 )
 
 
+FLOATS = ("F64", "F32", "BF16", "F16")
+_VECTORS = re.compile(r"d2t|t2d|.*norm\.weight|fc_norm\.\d+\.weight|.*\.bias")
+
+
+def rank(name: str) -> int | None:
+    """How many axes a canonical tensor has; None for those of any shape."""
+    if name == "mask_hidden" or is_scale(name):
+        return None
+    return 1 if _VECTORS.fullmatch(name) else 2
+
+
 @dataclass(frozen=True, slots=True)
 class Expected:
     """A tensor that the drafter's description asks for.

@@ -37,7 +37,7 @@ def detect_format(checkpoint: Checkpoint, forced: str | None = None) -> Detectio
         UnusableInput: no format fits, or several do equally well.
         UsageProblem: `forced` is not a format.
     """
-    if forced:
+    if forced is not None:
         return Detection(pick_format(readable_formats(), forced, "--from"), ("named with --from",))
     matches = [found for spec in readable_formats().values() if (found := _match(spec, checkpoint))]
     best = max((strength for strength, _ in matches), default=0)

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-_HOLES = {"i": r"\d+", "n": r"[1-9]\d*", "rest": r".+", "any": r".*"}
+_HOLES = {"i": r"\d{1,4}", "n": r"[1-9]\d{0,3}", "rest": r".+", "any": r".*"}
 _HOLE = re.compile(r"\{(\w+)\}")
 
 

@@ -17,7 +17,14 @@ from eaglehub.resources import read_yaml
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FLAGS = ("fc_norm", "norm_output", "norm_before_fc", "norm_before_residual")
+# Where the flags stand unless a spec says otherwise; the nested ones are what TensorRT-LLM reads.
+_FLAG_KEYS = {
+    "fc_norm": ("fc_norm",),
+    "norm_output": ("norm_output", "eagle_config.norm_output", "eagle_config.return_hidden_post_norm"),
+    "norm_before_fc": ("norm_before_fc", "eagle_config.norm_before_fc"),
+    "norm_before_residual": ("norm_before_residual",),
+}
+FLAGS = tuple(_FLAG_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,7 @@ class Writer:
     vocab_map: dict[str, str] = field(default_factory=dict)
     verifier: bool = False
     twin_norms: bool = False
+    raw_targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +198,13 @@ def _signature(entry: dict[str, Any]) -> Signature:
 
 
 def _flag(name: str, entry: dict[str, Any]) -> Flag:
-    keys = ("eagle_config.norm_before_fc", "norm_before_fc") if name == "norm_before_fc" else (name,)
-    return Flag(keys=tuple(entry.get("keys", keys)), ask=str(entry.get("ask", "")), why=entry.get("why", ""))
+    return Flag(
+        keys=tuple(entry.get("keys", _FLAG_KEYS[name])), ask=str(entry.get("ask", "")), why=entry.get("why", "")
+    )
 
 
 def _writer(entry: dict[str, Any]) -> Writer:
-    return Writer(**_with_tuples(entry, ("omit", "nested_keys")))
+    return Writer(**_with_tuples(entry, ("omit", "nested_keys", "raw_targets")))
 
 
 def _with_tuples(entry: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:

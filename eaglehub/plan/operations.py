@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -92,6 +94,56 @@ class PermuteBlocks(_SameForm):
     def describe(self) -> str:
         """The order."""
         return f"reorder column blocks to {list(self.order)}"
+
+
+@dataclass(frozen=True)
+class Scale(_SameForm):
+    """Multiply along the last axis by factors (a single one counts for all), in float64, rounded once.
+
+    `why` says what they are; it stands in the plan together with a digest of the factors.
+    """
+
+    factors: tuple[float, ...]
+    why: str
+
+    def by_rows(self, shape: Shape) -> bool:
+        """A matrix's rows are independent; a vector has only the one axis."""
+        return len(shape) > 1
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        """The scaled values in the array's own dtype."""
+        import numpy as np
+
+        scaled: np.ndarray = (array.astype(np.float64) * np.array(self.factors)).astype(array.dtype)
+        return scaled
+
+    def describe(self) -> str:
+        """The single factor, or a digest of all."""
+        if len(self.factors) == 1:
+            return f"times {self.factors[0]:g}, {self.why}"
+        digest = hashlib.sha256(json.dumps(self.factors).encode()).hexdigest()
+        return f"columns times {self.why} ({digest[:12]})"
+
+
+@dataclass(frozen=True)
+class TakeBlock(_SameForm):
+    """One of `count` equal blocks along the last axis: the part of a norm over all aux states that concerns one."""
+
+    number: int
+    count: int
+
+    def shape(self, shape: Shape) -> Shape:
+        """The last axis divided by `count`."""
+        return (*shape[:-1], shape[-1] // self.count)
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        """The block."""
+        blocks = array.reshape(*array.shape[:-1], self.count, -1)
+        return blocks[..., self.number, :]
+
+    def describe(self) -> str:
+        """Which block."""
+        return f"block {self.number} of {self.count}"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from eaglehub.checkpoint import numpy_dtype
@@ -30,6 +30,7 @@ class TensorStep:
         operations: applied in order to the source.
         fill: value of every element of a new tensor.
         reason: why a new tensor is needed.
+        origin: the checkpoint that holds the source, where it is another than the one being converted.
     """
 
     name: str
@@ -37,42 +38,41 @@ class TensorStep:
     dtype: str
     shape: Shape
     operations: tuple[Operation, ...] = ()
-    fill: int = 0
+    fill: float = 0
     reason: str = ""
+    origin: Checkpoint | None = None
 
     def then(self, operation: Operation) -> TensorStep:
         """The step with one more operation."""
-        return TensorStep(
-            self.name,
-            self.source,
-            operation.dtype(self.dtype),
-            operation.shape(self.shape),
-            (*self.operations, operation),
-            self.fill,
-            self.reason,
+        return replace(
+            self,
+            dtype=operation.dtype(self.dtype),
+            shape=operation.shape(self.shape),
+            operations=(*self.operations, operation),
         )
 
     def named(self, name: str) -> TensorStep:
         """The step with another output name."""
-        return TensorStep(name, self.source, self.dtype, self.shape, self.operations, self.fill, self.reason)
+        return replace(self, name=name)
 
     @property
     def verbatim(self) -> bool:
         """Whether the source's bytes are copied as they are."""
-        return self.source is not None and not self.operations
+        return self.source is not None and not self.operations and self.origin is None
 
     def describe(self) -> str:
         """The operation in words."""
         if self.source is None:
             return f"new, all {self.fill}: {self.reason}"
         origin = "copy" if self.source == self.name else f"from {self.source}"
+        origin = f"{origin} of {self.origin.name}" if self.origin else origin
         return ", ".join([origin, *(operation.describe() for operation in self.operations)])
 
     def output(self, checkpoint: Checkpoint) -> OutputTensor:
         """The tensor for the writer; its bytes are made when asked for."""
         from eaglehub.checkpoint import OutputTensor
 
-        return OutputTensor(self.name, self.dtype, self.shape, lambda: self._chunks(checkpoint))
+        return OutputTensor(self.name, self.dtype, self.shape, lambda: self._chunks(self.origin or checkpoint))
 
     def _chunks(self, checkpoint: Checkpoint) -> Iterator[np.ndarray]:
         if self.source is None:
@@ -121,8 +121,13 @@ def config_edits(before: Mapping[str, Any], after: Mapping[str, Any], reasons: M
     return [
         ConfigEdit(key, old.get(key, MISSING), new.get(key, MISSING), _reason(key, reasons))
         for key in dict.fromkeys([*old, *new])
-        if json.dumps(old.get(key, "absent")) != json.dumps(new.get(key, "absent")) or (key in old) != (key in new)
+        if (key in old) != (key in new) or not _equal(old[key], new[key])
     ]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Equal in JSON, where 10000 and 10000.0 are the same number but 1 is not true."""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _reason(key: str, reasons: Mapping[str, str]) -> str:

@@ -30,6 +30,8 @@ class Case:
         target: the target's facts, when given.
         journal: findings, resolutions and reasons so far.
         values: whether tensors may be looked into.
+        companions: tensors that say again what others say: `t2d`, `d2t` of a full vocabulary, a later layer's
+            `hidden_norm`. A layout may want them.
     """
 
     checkpoint: Checkpoint
@@ -40,15 +42,4 @@ class Case:
     target: Target | None
     journal: Journal = field(default_factory=Journal)
     values: bool = True
-
-    def typed(self, key: str, kind: type, config: Mapping[str, Any] | None = None) -> Any:
-        """A config value if it is of that kind (an int may stand for a float); None when absent, null or another kind.
-
-        Another kind is an error finding. `config` is a nested object to look into instead.
-        """
-        value = (self.config if config is None else config).get(key)
-        kinds = (int, float) if kind is float else (kind,)
-        if value is None or (isinstance(value, kinds) and (kind is bool or not isinstance(value, bool))):
-            return kind(value) if value is not None else None
-        self.journal.error("EH201", f"{key} is {value!r}, not a {kind.__name__}", where=f"config.json: {key}")
-        return None
+    companions: dict[str, TensorStep] = field(default_factory=dict)

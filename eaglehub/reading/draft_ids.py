@@ -21,10 +21,10 @@ def check_draft_ids(case: Case, step: TensorStep, mask_step: TensorStep | None, 
         Whether `d2t` holds target ids in place of offsets.
     """
     values = case.checkpoint.read(str(step.source))
-    whole = values.astype(np.int64)
-    if not np.array_equal(whole.astype(np.float64), values.astype(np.float64)):
+    if values.dtype.kind not in "iu" and not _are_whole(values):
         case.journal.error("EH408", "d2t holds values that are not whole numbers", where=str(step.source))
         return False
+    whole = values.astype(np.int64)
     mask = case.checkpoint.read(str(mask_step.source)).astype(np.bool_) if mask_step else None
     absolute = _is_absolute(case, whole, mask, vocab_size)
     if absolute is None:
@@ -36,12 +36,18 @@ def check_draft_ids(case: Case, step: TensorStep, mask_step: TensorStep | None, 
     return absolute
 
 
+def _are_whole(values: np.ndarray) -> bool:
+    """Whether floats are whole numbers that fit an integer."""
+    numbers = values.astype(np.float64)
+    return bool(np.all(np.isfinite(numbers) & (np.abs(numbers) < 2.0**53) & (np.trunc(numbers) == numbers)))
+
+
 def _check_pruned_head(case: Case, ids: np.ndarray, step: TensorStep) -> None:
     """TorchSpec's pruning indexes lm_head with offsets instead of ids, which repeats a row wherever the offset repeats.
 
     Looks at the first block of rows only.
     """
-    if step.source is None:
+    if step.source is None or len(step.shape) != 2:
         return
     rows = next(iter(case.checkpoint.chunks(step.source)))
     offsets = (ids - np.arange(len(ids)))[: len(rows)]
@@ -57,9 +63,9 @@ def _check_pruned_head(case: Case, ids: np.ndarray, step: TensorStep) -> None:
 
 
 def _is_absolute(case: Case, values: np.ndarray, mask: np.ndarray | None, vocab_size: int) -> bool | None:
-    """Whether `d2t` holds target ids instead of offsets; None when that cannot be told or neither makes sense.
+    """Whether `d2t` holds target ids instead of offsets; None when that cannot be told.
 
-    An ascending map's ids are strictly increasing, its offsets only non-decreasing, and in any real map some repeat.
+    Ids are unique and in range; offsets give such ids once the draft id is added. `t2d`, if there is one, is the judge.
     """
     if not values.any():
         case.journal.error(
@@ -68,25 +74,25 @@ def _is_absolute(case: Case, values: np.ndarray, mask: np.ndarray | None, vocab_
             where="d2t",
         )
         return None
-    steps = np.diff(values)
-    if bool(np.any(values < 0)) or not bool(np.all(steps > 0)):
-        return False
     sums = values + np.arange(len(values))
     if mask is not None:
         reached = np.flatnonzero(mask)
-        if np.array_equal(reached, np.sort(sums)):
-            return False
-        return np.array_equal(reached, np.sort(values))
-    fits_as_ids, fits_as_offsets = values[-1] < vocab_size, sums[-1] < vocab_size
-    if fits_as_ids and fits_as_offsets:
+        return not np.array_equal(reached, np.sort(sums)) and np.array_equal(reached, np.sort(values))
+    as_ids, as_offsets = _are_ids(values, vocab_size), _are_ids(sums, vocab_size)
+    if as_ids and as_offsets:
         case.journal.error("EH406", "d2t may hold offsets or target ids, and there is no t2d to tell", where="d2t")
         return None
-    return bool(fits_as_ids)
+    return as_ids
+
+
+def _are_ids(values: np.ndarray, vocab_size: int) -> bool:
+    in_range = bool(np.all((values >= 0) & (values < vocab_size)))
+    return in_range and len(np.unique(values)) == len(values)
 
 
 def _check_ids(case: Case, ids: np.ndarray, absolute: bool, mask: np.ndarray | None, vocab_size: int) -> None:
     if absolute:
-        why = "d2t holds target ids; vLLM adds draft ids to it, so offsets are written"
+        why = "d2t holds target ids where engines, which add draft ids to it, want offsets"
         case.journal.note("EH406", why, where="d2t")
         case.journal.resolve("d2t convention", "target ids", "tensors", why)
     outside = np.flatnonzero((ids < 0) | (ids >= vocab_size))

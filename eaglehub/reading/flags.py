@@ -33,23 +33,21 @@ def read_flags(case: Case) -> dict[str, bool]:
 
 
 def _declared(case: Case, name: str, flag: Flag) -> bool | None:
-    """The first of the flag's keys that is present; None when none is."""
-    for key in flag.keys:
-        value = lookup(case.config, key)
-        if value is MISSING or value is None:
-            continue
-        if isinstance(value, bool):
-            return value
-        case.journal.error("EH201", f"{name} is {value!r}, not true or false", where=f"config.json: {key}")
-    return None
+    """The flag where its keys agree; None when none is there."""
+    found = {key: value for key in flag.keys if (value := lookup(case.config, key)) not in (MISSING, None)}
+    for key, value in found.items():
+        if not isinstance(value, bool):
+            case.journal.error("EH201", f"{name} is {value!r}, not true or false", where=f"config.json: {key}")
+    values = [value for value in found.values() if isinstance(value, bool)]
+    if len(set(values)) > 1:
+        case.journal.error("EH706", f"{' and '.join(found)} contradict each other", where=f"config.json: {name}")
+    return values[0] if values else None
 
 
 def _witnessed(case: Case, name: str, tensor: str, code: str, declared: bool | None) -> bool:
     present = tensor in case.tensors
     if declared is None and present:
-        case.journal.note(
-            code, f"{tensor} is there although the config does not mention {name}: set to true", where=name
-        )
+        case.journal.note(code, f"{tensor} is there although the config does not mention {name}", where=name)
         case.journal.reasons[name] = f"{tensor} is in the file"
     elif declared is not None and declared != present:
         state = "missing" if declared else "in the file"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eaglehub.formats.config_paths import MISSING, lookup
+from eaglehub.drafter.native import TOP_LEVEL
+from eaglehub.errors import UsageProblem
+from eaglehub.formats.config_paths import lookup
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,8 +19,9 @@ if TYPE_CHECKING:
     from eaglehub.formats.spec import LayerIds
     from eaglehub.reading.case import Case
 
-TOP_LEVEL = "eagle_aux_hidden_state_layer_ids"
 NESTED = f"eagle_config.{TOP_LEVEL}"
+# Read by vLLM's V2 runner as it stands.
+V2_NESTED = "eagle_config.layer_ids"
 _QUESTION = "aux layer id convention"
 
 
@@ -26,7 +29,7 @@ def declared_ids(case: Case) -> tuple[list[Any] | None, str]:
     """The raw list and where it comes from: an option, the top level or the nested place."""
     if case.answers.aux_layer_ids:
         return list(case.answers.aux_layer_ids), "--aux-layer-ids"
-    for path in (TOP_LEVEL, case.spec.layer_ids.nested or NESTED):
+    for path in (TOP_LEVEL, case.spec.layer_ids.nested or NESTED, V2_NESTED):
         value = lookup(case.config, path)
         if isinstance(value, list) and value:
             return value, path
@@ -34,11 +37,17 @@ def declared_ids(case: Case) -> tuple[list[Any] | None, str]:
 
 
 def resolve_layer_ids(case: Case, num_aux: int) -> list[int] | None:
-    """The ids in the IN convention and the source's order (that of fc's column blocks), or None when unknown."""
+    """The ids in the IN convention and the source's order (that of fc's column blocks), or None when unknown.
+
+    Raises:
+        UsageProblem: a convention was given and there are no ids.
+    """
     raw, place = declared_ids(case)
     if raw is None:
+        if case.answers.aux_id_convention:
+            raise UsageProblem("there are no layer ids that could have a convention", where="--aux-id-convention")
         return _absent(case, num_aux)
-    if not all(isinstance(value, int) and not isinstance(value, bool) for value in raw):
+    if not all(type(value) is int for value in raw):
         case.journal.error("EH705", f"aux layer ids {raw} are not integers", where=place)
         return None
     convention = _convention(case, raw, place)
@@ -102,7 +111,7 @@ def _convention(case: Case, raw: list[int], place: str) -> str | None:
             _QUESTION, "in", "option", "--aux-layer-ids without --aux-id-convention is read as vLLM reads ids"
         )
         return "in"
-    if place == TOP_LEVEL:
+    if place in (TOP_LEVEL, V2_NESTED):
         _suspect_top_level(case, raw)
         return "in"
     rule = case.spec.layer_ids
@@ -170,13 +179,22 @@ def _check(case: Case, ids: list[int], raw: list[int], place: str, num_aux: int)
 
 
 def _compare_nested(case: Case, ids: list[int], place: str) -> None:
-    """A nested list beside a top-level one: either convention of the same layers is fine."""
-    nested = lookup(case.config, NESTED)
-    if place == NESTED or nested is MISSING or not isinstance(nested, list):
-        return
-    if nested not in (ids, [value - 1 for value in ids]):
-        case.journal.warn(
-            "EH708",
-            f"nested aux layer ids {nested} are other layers than the {ids} of {place}, which was taken",
-            where=NESTED,
-        )
+    """Lists beside the one that was taken must mean the same layers, in the convention of their place."""
+    rule = case.spec.layer_ids
+    nested = rule.nested or NESTED
+    readings = {nested: {"in": [0], "out": [1]}.get(rule.convention, [0, 1]), V2_NESTED: [0]}
+    if rule.kimi_first_id is not None:
+        readings[nested] = [0, 1]
+    for path, shifts in readings.items():
+        other = lookup(case.config, path)
+        if path == place or not isinstance(other, list) or not all(type(value) is int for value in other):
+            continue
+        if not any([value + shift for value in other] == ids for shift in shifts):
+            settled = case.answers.aux_layer_ids or case.answers.aux_id_convention
+            report = case.journal.note if settled else case.journal.error
+            report(
+                "EH708",
+                f"{place} means the states that enter layers {ids}, {path} {other} means others",
+                where=path,
+                fix="say which layers with --aux-layer-ids, or what the list means with --aux-id-convention",
+            )

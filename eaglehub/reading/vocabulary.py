@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from eaglehub.plan.plan import TensorStep
     from eaglehub.reading.case import Case
 
-_INTEGERS = ("I64", "I32", "I16", "U32", "U16")
+_INTEGERS = ("I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8")
+_NO_NUMBERS = ("BOOL", "C64")
 
 
 def read_vocabulary_map(case: Case, vocab_size: int, draft_vocab_size: int) -> None:
@@ -20,9 +21,12 @@ def read_vocabulary_map(case: Case, vocab_size: int, draft_vocab_size: int) -> N
     Where the case allows no values, only shapes and types are checked.
     """
     mask = _shaped(case, case.tensors.pop("t2d", None), vocab_size, "EH405")
+    if mask:
+        case.companions["t2d"] = mask
     step = case.tensors.get("d2t")
     if draft_vocab_size == vocab_size:
-        case.tensors.pop("d2t", None)
+        if step:
+            case.companions["d2t"] = case.tensors.pop("d2t")
         _read_full(case, step, mask)
     elif step is None or step.source is None:
         case.journal.error(
@@ -54,7 +58,9 @@ def _read_full(case: Case, step: TensorStep | None, mask: TensorStep | None) -> 
                 "EH402", "d2t is not all zero although the draft vocabulary is the target's own", where=step.source
             )
         else:
-            case.journal.note("EH409", "d2t dropped: vLLM refuses one on a full draft vocabulary", where=step.source)
+            case.journal.note(
+                "EH409", "d2t has no use on a full draft vocabulary, and vLLM refuses one", where=step.source
+            )
     if mask is not None and case.values and not bool(case.checkpoint.read(str(mask.source)).all()):
         case.journal.error(
             "EH405", "t2d leaves out target ids although the draft vocabulary is the target's own", where="t2d"
@@ -62,6 +68,9 @@ def _read_full(case: Case, step: TensorStep | None, mask: TensorStep | None) -> 
 
 
 def _read_pruned(case: Case, step: TensorStep, mask: TensorStep | None, vocab_size: int) -> None:
+    if step.dtype in _NO_NUMBERS:
+        case.journal.error("EH408", f"d2t is stored as {step.dtype}, which is no number", where=str(step.source))
+        return
     if step.dtype not in _INTEGERS:
         case.journal.note("EH410", f"d2t is stored as {step.dtype}; ids are integers", where=str(step.source))
     if step.dtype != "I64":
