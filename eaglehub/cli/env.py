@@ -12,7 +12,7 @@ from eaglehub.environment import describe_environment
 @click.command()
 @report_options
 def env(options: ReportOptions) -> None:
-    r"""Show versions, extras and hardware: no secrets, paths or host name.
+    """Show versions, extras and hardware: no secrets, paths or host name.
 
     \b
     Example: eaglehub env --json

@@ -15,7 +15,7 @@ _SUFFIX = ".schema.json"
 @click.command()
 @click.argument("name", required=False)
 def schema(name: str | None) -> None:
-    r"""Print the JSON Schema NAME, or list all of them.
+    """Print the JSON Schema NAME, or list all of them.
 
     \b
     Example: eaglehub schema report-diff > report-diff.schema.json

@@ -1,6 +1,6 @@
 """Format specs: what a producer's checkpoint looks like and means, loaded from the YAML files beside this module.
 
-`schemas/format-spec.schema.json` describes the files; `docs/architecture.md` says how to add one.
+`schemas/format-spec.schema.json` describes the files; CONTRIBUTING.md says how to add one.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def _absent(case: Case, num_aux: int) -> list[int] | None:
         why = "no aux layer ids: engines fall back to layers 2, L//2, L-3 of the target"
         case.journal.warn(
             "EH703",
-            f"{why} ({case.spec.layer_ids.why or case.spec.title})",
+            f"{why} ({_habit(case)})",
             TOP_LEVEL,
             f"{fix}, or --target to write the default out",
         )
@@ -95,10 +95,15 @@ def _absent(case: Case, num_aux: int) -> list[int] | None:
         )
         return None
     why = f"no aux layer ids: the default {ids} for {case.target.num_hidden_layers} layers was written out"
-    case.journal.warn("EH703", f"{why} ({case.spec.layer_ids.why or case.spec.title})", TOP_LEVEL, fix)
+    case.journal.warn("EH703", f"{why} ({_habit(case)})", TOP_LEVEL, fix)
     case.journal.resolve("aux layer ids", ids, "engine default", why)
     case.journal.reasons[TOP_LEVEL] = why
     return ids
+
+
+def _habit(case: Case) -> str:
+    """What is known of a producer that never writes ids."""
+    return case.spec.layer_ids.why if not case.spec.layer_ids.nested else f"{case.spec.title} usually writes them"
 
 
 def _convention(case: Case, raw: list[int], place: str) -> str | None:
