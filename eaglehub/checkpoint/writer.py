@@ -74,6 +74,7 @@ def write_checkpoint(
     late_files: Callable[[], Mapping[str, bytes]] | None = None,
     watch: Callable[[str, npt.NDArray[Any]], None] | None = None,
     progress: Callable[[int], None] | None = None,
+    approve: Callable[[Path], None] | None = None,
     protect: Sequence[Path] = (),
 ) -> None:
     """Write tensors and files into the folder `destination`, which appears only when everything is safely in it.
@@ -90,6 +91,7 @@ def write_checkpoint(
         late_files: called once the weights are written; gives further files.
         watch: sees every chunk of every tensor as re-read from the disk; what it raises aborts. Do not keep the chunk.
         progress: called with the number of bytes of the weights done since the last call.
+        approve: called with the finished folder before it becomes the destination; what it raises aborts.
         protect: folders that must not be replaced, e.g. the source's; those of copied files are by themselves.
 
     Raises:
@@ -109,6 +111,8 @@ def write_checkpoint(
         _write_files(stage, {**_index(shards), **files})
         if late_files:
             _write_files(stage, late_files())
+        if approve:
+            approve(stage)
         sync_folder(stage)
 
 

@@ -1,5 +1,5 @@
 """Converting: a plan from one layout to another, and its execution."""
 
-from eaglehub.convert.convert import BrokenValues, Conversion, execute, plan_conversion, replan
+from eaglehub.convert.convert import Conversion, Refused, execute, plan_conversion, replan
 
-__all__ = ["BrokenValues", "Conversion", "execute", "plan_conversion", "replan"]
+__all__ = ["Conversion", "Refused", "execute", "plan_conversion", "replan"]

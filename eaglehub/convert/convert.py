@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from eaglehub.checkpoint import nonfinite, write_checkpoint
+from eaglehub.checkpoint import write_checkpoint
 from eaglehub.convert.layout import inexpressible, layout_config, layout_reasons, layout_tensors
 from eaglehub.convert.provenance import PROVENANCE_FILE, provenance
 from eaglehub.drafter.native import REASONS
@@ -17,10 +17,11 @@ from eaglehub.formats.spec import pick_format, writable_formats
 from eaglehub.plan.operations import Cast
 from eaglehub.plan.plan import Dropped, Plan, TensorStep, config_edits
 from eaglehub.reading import Answers, Reading, read_drafter
+from eaglehub.reading.values import ValueScan
 from eaglehub.report.findings import Finding, Severity, has_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -37,15 +38,20 @@ _COMPANION = re.compile(
 )
 
 
-class BrokenValues(EaglehubError):
-    """A weight holds NaN or infinity; nothing was written."""
+class Refused(EaglehubError):
+    """What was about to be written is not sound; nothing was written."""
 
     exit_code = 1
 
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__(
+            "; ".join(f"{finding.code} {finding.message}" for finding in findings), fix="nothing was written"
+        )
+
     def refusal(self, conversion: Conversion) -> Conversion:
-        """The conversion with this as a finding."""
-        finding = Finding("EH501", Severity.ERROR, self.what, where=self.where)
-        return replace(conversion, findings=(*conversion.findings, finding))
+        """The conversion with what was found."""
+        return replace(conversion, findings=(*conversion.findings, *self.findings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +164,7 @@ def execute(
     force: bool = False,
     max_shard_size: int | None = None,
     progress: Callable[[int], None] | None = None,
+    approve: Callable[[Path], Sequence[Finding]] | None = None,
     record: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the planned output: weights, config, companions and `eaglehub.json`, all or nothing.
@@ -168,21 +175,25 @@ def execute(
         force: replace an existing drafter folder.
         max_shard_size: bytes; more shards than one when the weights exceed it.
         progress: called with the number of bytes written since the last call.
+        approve: looks at the finished folder before it becomes the destination; an error that it returns refuses it.
         record: further fields of `eaglehub.json`.
 
     Raises:
-        BrokenValues: a weight holds NaN or infinity; nothing is written.
+        Refused: a weight holds NaN or infinity or is constant, or `approve` found an error; nothing is written.
         UsageProblem: the destination exists or is the source.
         EnvironmentProblem: the disk is full or not writable.
     """
     plan, checkpoint = conversion.plan, conversion.checkpoint
     if plan is None:
         raise ValueError("a conversion without a plan cannot be executed")
-    sources = {step.name: step.source or step.name for step in plan.steps}
+    # By the source's names, which is where somebody would look.
+    scans = {step.name: ValueScan(step.source or step.name, step.shape) for step in plan.steps if step.source}
 
-    def refuse_broken(name: str, chunk: np.ndarray) -> None:
-        if nonfinite(chunk):
-            raise BrokenValues("holds NaN or infinity", where=sources[name], fix="nothing was written")
+    def look(name: str, block: np.ndarray) -> None:
+        if scan := scans.get(name):
+            scan.see(block)
+            if scan.broken:
+                _refuse_values([scan])
 
     files: dict[str, bytes | Path] = {name: checkpoint.path_of(name) for name in plan.files}
     # A source that is already as it should be keeps its config's bytes and its own provenance.
@@ -192,21 +203,35 @@ def execute(
     if keep_provenance:
         files[PROVENANCE_FILE] = checkpoint.path_of(PROVENANCE_FILE)
     with checkpoint.hashing() as hashes:
+
+        def late_files() -> dict[str, bytes]:
+            _refuse_values(scans.values())
+            if keep_provenance:
+                return {}
+            return {PROVENANCE_FILE: encode_json(provenance(conversion, hashes()) | dict(record or {}))}
+
         write_checkpoint(
             destination,
             [step.output(checkpoint) for step in _in_source_order(plan.steps, checkpoint)],
             files,
             force=force,
             max_shard_size=max_shard_size,
-            late_files=lambda: (
-                {}
-                if keep_provenance
-                else {PROVENANCE_FILE: encode_json(provenance(conversion, hashes()) | dict(record or {}))}
-            ),
-            watch=refuse_broken,
+            late_files=late_files,
+            watch=look,
             progress=progress,
+            approve=lambda folder: _refuse(approve(folder) if approve else ()),
             protect=[checkpoint.path_of("config.json").parent],
         )
+
+
+def _refuse_values(scans: Iterable[ValueScan]) -> None:
+    faults = {scan.name: fault for scan in scans if (fault := scan.fault())}
+    _refuse([Finding(code, Severity.ERROR, message, name) for name, (code, message) in faults.items()])
+
+
+def _refuse(findings: Sequence[Finding]) -> None:
+    if has_errors(findings):
+        raise Refused(findings)
 
 
 def _in_source_order(steps: tuple[TensorStep, ...], checkpoint: Checkpoint) -> list[TensorStep]:

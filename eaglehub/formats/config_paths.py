@@ -31,10 +31,10 @@ def take(config: dict[str, Any], path: str) -> Any:
     value = lookup(config, path)
     if value is MISSING:
         return value
-    parent, _, last = path.rpartition(".")
-    holder = lookup(config, parent) if parent else config
+    parent, dot, last = path.rpartition(".")
+    holder = lookup(config, parent) if dot else config
     del holder[last]
-    if parent and not holder:
+    if dot and not holder:
         take(config, parent)
     return value
 

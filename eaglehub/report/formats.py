@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from typing import TYPE_CHECKING, TextIO
 
@@ -19,4 +20,22 @@ def write_json(report: Report, stream: TextIO) -> None:
     stream.write("\n")
 
 
-REPORTERS: dict[str, Callable[[Report, TextIO], None]] = {"text": write_text, "json": write_json}
+def _lazy(name: str) -> Callable[[Report, TextIO], None]:
+    """The reporter `write_NAME` of the module NAME, imported when it is used."""
+
+    def write(report: Report, stream: TextIO) -> None:
+        module = importlib.import_module(f"eaglehub.report.{name}")
+        getattr(module, f"write_{name}")(report, stream)
+
+    return write
+
+
+PLAIN = ("text", "json")
+"""What every report can be written in."""
+
+REPORTERS: dict[str, Callable[[Report, TextIO], None]] = {
+    "text": write_text,
+    "json": write_json,
+    **{name: _lazy(name) for name in ("sarif", "junit", "github")},
+}
+"""Every format; JUnit needs a report with cases (`report.cases`), SARIF and GitHub one with places (`report.located`)."""

@@ -14,10 +14,12 @@ SCHEMA_VERSION = 1
 class Report(ABC):
     """A command's result.
 
-    `kind` names the JSON Schema: `schemas/report-{kind}.schema.json`.
+    `kind` names the JSON Schema: `schemas/report-{kind}.schema.json`. With `bare_lines`, the text view is
+    nothing but lines that need no wrapping.
     """
 
     kind: ClassVar[str]
+    bare_lines: ClassVar[bool] = False
 
     @property
     def exit_code(self) -> int:

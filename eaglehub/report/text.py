@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,8 +32,26 @@ def console_for(stream: TextIO) -> Console:
     )
 
 
+class LinesConsole:
+    """What a report of bare lines needs of a console where there is no terminal; importing rich takes longer than most
+    runs of `validate`.
+    """
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def print(self, line: str = "", *, style: str = "", end: str = "\n", soft_wrap: bool = True) -> None:  # noqa: ARG002
+        """Add a line; there are no colours, and nothing is wrapped."""
+        self.text += line + end
+
+
 def write_text(report: Report, stream: TextIO) -> None:
     """Write the text view of a report."""
+    if report.bare_lines and not stream.isatty():
+        lines = LinesConsole()
+        report.render(cast("Console", lines))
+        stream.write(lines.text)
+        return
     console = console_for(stream)
     with console.capture() as text:  # rich itself would leave with its own exit code when a pipe breaks
         report.render(console)

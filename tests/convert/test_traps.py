@@ -68,6 +68,7 @@ def tensor(name: str, change: Callable[[Any], Any]) -> Callable[[dict[str, Any],
     return lambda _, tensors: tensors.update({name: change(tensors[name])})
 
 
+UP = "layers.0.mlp.up_proj.weight"
 IDS = "eagle_aux_hidden_state_layer_ids"
 
 REFUSED = {
@@ -330,3 +331,14 @@ def test_a_convention_without_ids_is_a_usage_error(tmp_path: Path) -> None:
     drafter = build("angelslim", tmp_path / "drafter").path
 
     assert run("convert", drafter, "--dry-run", "--aux-id-convention", "out").exit_code == 2
+
+
+@pytest.mark.parametrize(("value", "code"), [(0, "EH502"), (0.5, "EH503")])
+def test_a_weight_that_was_never_filled_is_refused(value: float, code: str, tmp_path: Path) -> None:
+    drafter = edited("vllm-3", tmp_path, tensor(UP, lambda a: np.full_like(a, value)))
+
+    report = validate(run("convert", drafter, tmp_path / "out", "--json"))
+
+    assert report["status"] == "refused"
+    assert (code, UP) in {(finding["code"], finding["where"]) for finding in report["findings"]}
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["drafter"]

@@ -1,0 +1,88 @@
+"""`eaglehub validate`: what is wrong with drafters, told before anything is served."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from eaglehub.cli.options import ReportOptions, located_report_options, reading_options
+from eaglehub.cli.output import finish, warn
+from eaglehub.drafter.target import read_target
+from eaglehub.engines import load_engine
+from eaglehub.validate import Settings, judge, matching
+from eaglehub.validate.report import FAIL_ON, ValidateReport
+
+if TYPE_CHECKING:
+    from eaglehub.reading import Answers
+
+
+@click.command()
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@reading_options
+@click.option(
+    "--engine",
+    "engine_name",
+    default="vllm",
+    show_default=True,
+    metavar="NAME[==VERSION]",
+    help="Engine that would serve them: vllm, sglang, tensorrt-llm, or none for the layout alone.",
+)
+@click.option("--pipeline-parallel", is_flag=True, help="The target would be split into pipeline stages.")
+@click.option("--no-values", is_flag=True, help="Read headers and configs only, no weights.")
+@click.option("--select", multiple=True, metavar="CODE", help="Rules to check, as in EH204 or EH2; all by default.")
+@click.option("--ignore", multiple=True, metavar="CODE", help="Rules to leave out.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(FAIL_ON),
+    default="error",
+    show_default=True,
+    help="Mildest finding that makes the exit code 1.",
+)
+@click.option("--strict", is_flag=True, help="Short for --fail-on warning.")
+@located_report_options
+def validate(
+    paths: tuple[str, ...],
+    forced_format: str | None,
+    target: str | None,
+    answers: Answers,
+    engine_name: str,
+    pipeline_parallel: bool,
+    no_values: bool,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    fail_on: str,
+    strict: bool,
+    options: ReportOptions,
+) -> None:
+    """Find what is wrong with the drafters at PATH... without running a model.
+
+    A PATH is a drafter's folder or the config.json in it. Drafters are judged as the engine would serve them.
+
+    \b
+    Examples:
+      eaglehub validate drafter/ --target target/
+      eaglehub validate drafter/ --engine vllm==0.24 --format sarif
+      eaglehub validate */config.json --no-values --ignore EH9
+    """
+    codes = matching(select or ("EH",), "--select") - matching(ignore, "--ignore")
+    engine = load_engine(engine_name)
+    if engine and engine.nearest:
+        warn(f"{engine.name} is not described; judged as {engine.title} {engine.nearest}")
+    settings = Settings(
+        engine=engine,
+        target=read_target(target) if target else None,
+        values=not no_values,
+        pipeline=pipeline_parallel,
+        forced_format=forced_format,
+        answers=answers,
+    )
+    report = ValidateReport(
+        judgements=tuple(judge(Path(path), settings) for path in paths),
+        engine=engine,
+        target=settings.target.name if settings.target else "",
+        codes=codes,
+        fail_on="warning" if strict else fail_on,
+    )
+    finish(report, options)
