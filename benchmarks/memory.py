@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from benchmarks.drafters import make_drafter
+from benchmarks.measure import peak_mib
 
 _LIMIT_MIB = 250
-# VmHWM starts afresh with the program; ru_maxrss would remember the size of the process that started it.
-_MEASURED = """
-import sys
-from pathlib import Path
-from eaglehub.cli.main import main
-code = main(["-q", "convert", *sys.argv[1:], "--output", "json=/dev/null"])
-[line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
-print(int(line.split()[1]) / 1024)
-sys.exit(code)
-"""
 
 
 def main(arguments: list[str] | None = None) -> dict[str, float]:
@@ -40,9 +29,7 @@ def main(arguments: list[str] | None = None) -> dict[str, float]:
 
 
 def _peak(source: Path, destination: Path, extra: list[str]) -> float:
-    command = [sys.executable, "-c", _MEASURED, str(source), str(destination), *extra]
-    result = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(result.stdout.splitlines()[-1])
+    return peak_mib("-q", "convert", str(source), str(destination), *extra)
 
 
 if __name__ == "__main__":
