@@ -1,7 +1,7 @@
 """A whole `eaglehub convert` that only renames, as a multiple of `cp` and `sync` of the same files.
 
-Hashing the source, re-reading and comparing the output and refusing NaN are all in the measured run. Both run in turn on
-the same data in the same folder, and the medians are compared.
+Hashing the source, re-reading and comparing the output and refusing NaN are all in the measured run. Both run in turn
+on the same data in the same folder, and the medians are compared.
 """
 
 from __future__ import annotations

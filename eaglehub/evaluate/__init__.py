@@ -1,0 +1,1 @@
+"""Evaluating: a drafter's acceptance and drift without a server."""

