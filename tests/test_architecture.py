@@ -15,6 +15,9 @@ PACKAGE = Path(eaglehub.__file__).parent
 ROOMS = [
     "__main__",
     "cli",
+    "upgrade",
+    "evaluate",
+    "features",
     "verify",
     "validate",
     "inspect",
@@ -36,10 +39,10 @@ ROOMS = [
 PUBLIC = {"convert": {"eaglehub.convert"}}
 HOME = {
     "click": {"cli"},
-    "torch": {"checkpoint", "verify"},
-    "vllm": {"verify"},
+    "torch": {"checkpoint", "drafter", "features", "evaluate", "upgrade", "verify"},
+    "vllm": {"features", "verify"},
     "huggingface_hub": set(),
-    "transformers": set(),
+    "transformers": {"drafter", "features"},
 }
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -49,7 +49,7 @@ COMMANDS = {
     "verify": Lazy("eaglehub.cli.verify", "verify", "Run a drafter in a real vLLM and judge it."),
     "upgrade": Lazy("eaglehub.cli.upgrade", "upgrade", "Turn an EAGLE-3 drafter into an EAGLE 3.1 one."),
     "evaluate": Lazy("eaglehub.cli.evaluate", "evaluate", "Measure a drafter's acceptance and drift without a server."),
-    "formats": Lazy("eaglehub.cli.formats", "formats", "List the formats that can be read."),
+    "formats": Lazy("eaglehub.cli.formats", "formats", "List the layouts that can be read and written."),
     "schema": Lazy("eaglehub.cli.schema", "schema", "List or print the JSON Schemas of configs and reports."),
     "env": Lazy("eaglehub.cli.env", "env", "Show versions and hardware, for a bug report."),
 }

@@ -38,4 +38,5 @@ REPORTERS: dict[str, Callable[[Report, TextIO], None]] = {
     "json": write_json,
     **{name: _lazy(name) for name in ("sarif", "junit", "github")},
 }
-"""Every format; JUnit needs a report with cases (`report.cases`), SARIF and GitHub one with places (`report.located`)."""
+"""Every format; JUnit needs a report with cases (`report.cases`), SARIF and GitHub one with places (`report.located`).
+"""

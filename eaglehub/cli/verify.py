@@ -1,0 +1,195 @@
+"""`eaglehub verify`: a drafter in a real vLLM."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from eaglehub.cli.options import OutputFile, ReportOptions, cases_report_options
+from eaglehub.cli.output import finish, say
+from eaglehub.errors import EnvironmentProblem, UnusableInput
+from eaglehub.prompts import load_prompts
+from eaglehub.verify.baseline import read_baseline
+from eaglehub.verify.checks import choose_checks
+from eaglehub.verify.process import Interpreter, find_interpreter
+from eaglehub.verify.report import REPORT_FILE
+from eaglehub.verify.request import EngineOptions
+from eaglehub.verify.speculating import Thresholds
+from eaglehub.verify.verify import Task
+from eaglehub.verify.verify import verify as run_verification
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_COUNT = click.IntRange(min=1)
+
+
+def _pairs(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+    """KEY=VALUE, the value as JSON where it is that."""
+    pairs: dict[str, Any] = {}
+    for text in values:
+        key, equals, value = text.partition("=")
+        if not (key and equals):
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE")
+        try:
+            pairs[key] = json.loads(value)
+        except json.JSONDecodeError:
+            pairs[key] = value
+    return pairs
+
+
+def _rates(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[int, float]:
+    """I=R: the rate wanted at a draft position."""
+    try:
+        return {int(position): float(rate) for position, rate in (text.split("=") for text in values)}
+    except ValueError as error:
+        raise click.BadParameter(f"{' '.join(values)!r} is not I=R, as in 0=0.3") from error
+
+
+def engine_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add vLLM's options; the command gets `engine: EngineOptions` and `interpreter: Interpreter`."""
+
+    @click.option("--num-speculative-tokens", type=_COUNT, default=5, show_default=True, help="Tokens to draft a step.")
+    @click.option(
+        "--tensor-parallel-size", type=_COUNT, default=1, show_default=True, help="GPUs to split layers over."
+    )
+    @click.option("--pipeline-parallel-size", type=_COUNT, default=1, show_default=True, help="Stages to split into.")
+    @click.option("--distributed-executor-backend", type=click.Choice(("mp", "ray")), help="As in vLLM.")
+    @click.option("--dtype", default="auto", show_default=True, help="As in vLLM; the drafter follows the target.")
+    @click.option("--max-model-len", type=_COUNT, help="As in vLLM.  [default: the target's, at most 4096]")
+    @click.option("--gpu-memory-utilization", type=click.FloatRange(0, 1, min_open=True), help="As in vLLM.")
+    @click.option("--attention-backend", metavar="NAME", help="As in vLLM.")
+    @click.option("--runner", type=click.Choice(("auto", "v1", "v2")), default="auto", help="vLLM's model runner.")
+    @click.option("--engine-arg", "extra", multiple=True, metavar="KEY=VALUE", callback=_pairs, help="Any other one.")
+    @click.option("--trust-remote-code", is_flag=True, help="Let a model run its own code.")
+    @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random choices.")
+    @click.option("--python", metavar="INTERPRETER", help="The one that has vLLM.  [default: eaglehub's own]")
+    @click.option(
+        "--timeout", type=click.FloatRange(0, min_open=True), default=1800, show_default=True, help="Seconds an engine."
+    )
+    @functools.wraps(command)
+    def with_options(
+        *args: Any,
+        num_speculative_tokens: int,
+        tensor_parallel_size: int,
+        pipeline_parallel_size: int,
+        distributed_executor_backend: str | None,
+        dtype: str,
+        max_model_len: int | None,
+        gpu_memory_utilization: float | None,
+        attention_backend: str | None,
+        runner: str,
+        extra: dict[str, Any],
+        trust_remote_code: bool,
+        seed: int,
+        python: str | None,
+        timeout: float,
+        **kwargs: Any,
+    ) -> None:
+        engine = EngineOptions(
+            num_speculative_tokens=num_speculative_tokens,
+            tensor_parallel_size=tensor_parallel_size,
+            pipeline_parallel_size=pipeline_parallel_size,
+            distributed_executor_backend=distributed_executor_backend,
+            dtype=dtype,
+            max_model_len=max_model_len,
+            gpu_memory_utilization=gpu_memory_utilization,
+            attention_backend=attention_backend,
+            trust_remote_code=trust_remote_code,
+            seed=seed,
+            extra=extra,
+        )
+        interpreter = Interpreter(find_interpreter(python), runner, timeout)
+        command(*args, engine=engine, interpreter=interpreter, **kwargs)
+
+    return with_options
+
+
+def _folder(text: str) -> Path:
+    path = Path(text)
+    if not path.is_dir():
+        raise UnusableInput("is not a folder" if path.exists() else "does not exist", where=text)
+    return path.absolute()
+
+
+@click.command()
+@click.argument("drafter")
+@click.option("--target", required=True, metavar="FOLDER", help="The target model, with its weights.")
+@click.option("--compare", metavar="DRAFTER", help="Another drafter, which it must not be worse than.")
+@click.option(
+    "--prompts",
+    default="mixed",
+    show_default=True,
+    metavar="FILE",
+    help="A file of prompts (JSONL of messages, ShareGPT, SPEED-Bench, MT-Bench, plain text), or a built-in suite.",
+)
+@click.option("--limit", type=_COUNT, default=24, show_default=True, help="Use the first N prompts.")
+@click.option("--max-tokens", type=_COUNT, default=96, show_default=True, help="Tokens to generate for each prompt.")
+@click.option("--min-acceptance-length", type=click.FloatRange(min=1), metavar="L", help="Fail below this.")
+@click.option(
+    "--min-position-rate",
+    "position_rates",
+    multiple=True,
+    metavar="I=R",
+    callback=_rates,
+    help="Fail if fewer drafts have position I (from 0) accepted.",
+)
+@click.option("--baseline", metavar="REPORT", help="Fail if it is worse than in this earlier report.")
+@click.option("--select", multiple=True, metavar="CHECK", help="Run only this check or family.")
+@click.option("--ignore", multiple=True, metavar="CHECK", help="Leave this check or family out.")
+@click.option("--no-write", is_flag=True, help=f"Do not write {REPORT_FILE} into the drafter's folder.")
+@click.option("--include-text", is_flag=True, help="Put prompts and answers into the report.")
+@engine_options
+@cases_report_options
+def verify(
+    drafter: str,
+    target: str,
+    compare: str | None,
+    prompts: str,
+    limit: int,
+    max_tokens: int,
+    min_acceptance_length: float | None,
+    position_rates: dict[int, float],
+    baseline: str | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    no_write: bool,
+    include_text: bool,
+    engine: EngineOptions,
+    interpreter: Interpreter,
+    options: ReportOptions,
+) -> None:
+    """Run DRAFTER in a real vLLM: is the output the target's own, and are drafted tokens accepted?
+
+    \b
+    Examples:
+      eaglehub verify drafter/ --target target/
+      eaglehub verify drafter/ --target target/ --prompts questions.jsonl --min-acceptance-length 2.5
+    """
+    conversations = load_prompts(prompts, limit)
+    earlier = (
+        read_baseline(Path(baseline), conversations, max_tokens, engine.num_speculative_tokens) if baseline else None
+    )
+    task = Task(
+        drafter=_folder(drafter),
+        target=_folder(target),
+        other=_folder(compare) if compare else None,
+        prompts=conversations,
+        max_tokens=max_tokens,
+        checks=choose_checks(select, ignore),
+        thresholds=Thresholds(min_acceptance_length, position_rates, earlier),
+        options=engine,
+        interpreter=interpreter,
+        include_text=include_text,
+    )
+    if not no_write and not os.access(task.drafter, os.W_OK):
+        raise EnvironmentProblem("no permission to write the report there", where=drafter, fix="--no-write")
+    report = run_verification(task, say)
+    beside = () if no_write else (OutputFile("json", task.drafter / REPORT_FILE),)
+    finish(report, replace(options, outputs=(*beside, *options.outputs)))

@@ -1,0 +1,115 @@
+"""The checks of a verification: a catalogue as data, and what each of them found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from eaglehub.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+
+class Verdict(StrEnum):
+    """Only a failure changes the exit code."""
+
+    PASS = "pass"  # noqa: S105 - a verdict
+    FAIL = "fail"
+    WARN = "warn"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What can be checked.
+
+    Attributes:
+        id: `family.name`; `--select` and `--ignore` take it or the family.
+        jobs: the engine's jobs that it looks at.
+        needs_target: whether it compares with the target alone.
+    """
+
+    id: str
+    title: str
+    jobs: frozenset[str]
+    needs_target: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found.
+
+    Attributes:
+        summary: one line; the reason where it was skipped.
+        threshold: what passes, in words; empty where nothing is measured.
+        evidence: JSON-ready numbers behind the verdict.
+    """
+
+    check: Check
+    verdict: Verdict
+    summary: str
+    threshold: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As the report has it."""
+        return {
+            "id": self.check.id,
+            "title": self.check.title,
+            "verdict": str(self.verdict),
+            "summary": self.summary,
+            "threshold": self.threshold,
+            "evidence": dict(self.evidence),
+        }
+
+
+def _lossless(name: str, title: str, *jobs: str) -> Check:
+    return Check(f"lossless.{name}", title, frozenset(jobs), True)
+
+
+def _speculating(name: str, title: str) -> Check:
+    return Check(f"speculating.{name}", title, frozenset({"batch"}), False)
+
+
+ENGINE = Check("engine.drafter", "vLLM serves the drafter", frozenset(), False)
+CATALOGUE = {
+    check.id: check
+    for check in (
+        ENGINE,
+        _lossless("batch", "greedy output is the target's own, many prompts at once", "batch"),
+        _lossless("single", "greedy output is the target's own, one prompt at a time", "single"),
+        _lossless("chunked-prefill", "the same with prompts that are prefilled in pieces", "long"),
+        _lossless("prefix-caching", "the same with prompts that are partly cached", "long", "repeat"),
+        _lossless("stop-string", "the same with a stop string", "batch", "stop"),
+        _lossless("json-schema", "the same under a JSON schema", "json"),
+        _lossless("sampling", "sampled tokens have the target's distribution", "sampling"),
+        _speculating("drafts", "the engine drafts at all"),
+        _speculating("acceptance-length", "enough drafted tokens are accepted"),
+        _speculating("position-rates", "enough tokens are accepted at each position"),
+        _speculating("baseline", "no worse than an earlier report"),
+        _speculating("compare", "no worse than another drafter on the same prompts"),
+    )
+}
+
+
+def choose_checks(select: Sequence[str], ignore: Sequence[str]) -> list[Check]:
+    """The checks that are asked for, in the catalogue's order; `engine.drafter` is always among them.
+
+    Raises:
+        UsageProblem: a name is neither a check's nor a family's.
+    """
+    chosen = _expand(select, "--select") if select else set(CATALOGUE)
+    chosen = (chosen - _expand(ignore, "--ignore")) | {ENGINE.id}
+    return [check for check in CATALOGUE.values() if check.id in chosen]
+
+
+def _expand(names: Collection[str], option: str) -> set[str]:
+    expanded = set()
+    for name in names:
+        matching = {check for check in CATALOGUE if name in (check, check.partition(".")[0])}
+        if not matching:
+            raise UsageProblem(f"no check is called {name!r}", where=option, fix=f"known: {', '.join(CATALOGUE)}")
+        expanded |= matching
+    return expanded

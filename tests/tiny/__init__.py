@@ -1,0 +1,31 @@
+"""A tiny target and a drafter for it, trained on the spot: small enough for a test, good enough to be worth verifying.
+
+`trained(kind, cache)` gives the folder of a `kind` of `KINDS`, made when the cache has none. It needs torch and
+transformers, and about a minute the first time.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KINDS = ("llama", "qwen3", "mla")
+# Raised when training changes, so that models that are cached already are made anew.
+_VERSION = 1
+_TIMEOUT_S = 1200
+
+
+def trained(kind: str, cache: Path) -> Path:
+    """A folder with `target`, `drafter` (EAGLE-3), for llama also `drafter-3.1`, and `prompts.jsonl`."""
+    folder = cache / f"tiny-{kind}-{_VERSION}"
+    if not folder.is_dir():
+        unfinished = cache / f"unfinished-{kind}-{os.getpid()}"
+        command = [sys.executable, "-m", "tests.tiny.train", kind, str(unfinished)]
+        subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT_S)
+        unfinished.rename(folder)
+    return folder
