@@ -106,7 +106,7 @@ def _unknown(name: str) -> str:
 @click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.")
 @click.option("--debug", is_flag=True, envvar="EAGLEHUB_DEBUG", help="Show the traceback of an error.")
 def cli(quiet: bool, debug: bool) -> None:
-    """Convert, inspect and compare EAGLE-3 drafters.
+    """Convert, validate, upgrade and verify EAGLE-3 drafters.
 
     Exit codes: 0 ok, 1 findings, 2 wrong usage, 3 unusable input, 4 environment, 5 Hugging Face Hub, 70 bug in
     eaglehub, 130 interrupted.
