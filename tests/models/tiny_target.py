@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from eaglehub.drafter.native import native_config
-from tests.tiny.targets import make_tokenizer
+from examples.tiny.targets import make_tokenizer
 
 from .build import describe, random_model
 

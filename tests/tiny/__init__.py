@@ -6,26 +6,24 @@ transformers, and about a minute the first time.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.kept import kept
 
 KINDS = ("llama", "qwen3", "mla")
 # Raised when training changes, so that models that are cached already are made anew.
 _VERSION = 1
 _TIMEOUT_S = 1200
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 def trained(kind: str, cache: Path) -> Path:
     """A folder with `target`, `drafter` (EAGLE-3), for llama also `drafter-3.1`, and `prompts.jsonl`."""
-    folder = cache / f"tiny-{kind}-{_VERSION}"
-    if not folder.is_dir():
-        unfinished = cache / f"unfinished-{kind}-{os.getpid()}"
-        command = [sys.executable, "-m", "tests.tiny.train", kind, str(unfinished)]
-        subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT_S)
-        unfinished.rename(folder)
-    return folder
+
+    def make(folder: Path) -> None:
+        command = [sys.executable, "-m", "examples.tiny.train", kind, str(folder)]
+        subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT_S, cwd=_ROOT)
+
+    return kept(cache / f"tiny-{kind}-{_VERSION}", make)

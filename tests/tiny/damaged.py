@@ -41,6 +41,39 @@ def larger_vocabulary(config: Config, tensors: Tensors) -> None:
     _remap(config, tensors, 2000)
 
 
+def unset_fc_norm(config: Config, tensors: Tensors) -> None:
+    """The config announces norms that the file has not."""
+    for name in [name for name in tensors if name.startswith("fc_norm.")]:
+        del tensors[name]
+
+
+def shifted_layers(config: Config, tensors: Tensors) -> None:
+    """Other states of the target than it was trained on."""
+    config["eagle_aux_hidden_state_layer_ids"] = [layer - 1 for layer in config["eagle_aux_hidden_state_layer_ids"]]
+
+
+def permuted_queries(config: Config, tensors: Tensors) -> None:
+    """The rows of a projection in another order."""
+    name = "layers.0.self_attn.q_proj.weight"
+    tensors[name] = np.random.default_rng(0).permutation(tensors[name])
+
+
+def flipped_norm_output(config: Config, tensors: Tensors) -> None:
+    """Another state is fed back than it was trained on."""
+    config["norm_output"] = not config["norm_output"]
+
+
+def shifted_d2t(config: Config, tensors: Tensors) -> None:
+    """Each row of the head has its neighbour's offset."""
+    tensors["d2t"] = np.roll(tensors["d2t"], 1)
+
+
+def random_embedding(config: Config, tensors: Tensors) -> None:
+    """An embedding of its own, and of no use."""
+    shape = (config["vocab_size"], config["hidden_size"])
+    tensors["embed_tokens.weight"] = np.random.default_rng(0).normal(0, 0.1, shape).astype(np.float32)
+
+
 def _remap(config: Config, tensors: Tensors, vocab: int) -> None:
     rows = np.arange(vocab // 2)
     config |= {"vocab_size": vocab, "draft_vocab_size": len(rows)}
@@ -50,7 +83,19 @@ def _remap(config: Config, tensors: Tensors, vocab: int) -> None:
 
 
 DAMAGES: dict[str, Callable[[Config, Tensors], None]] = {
-    damage.__name__: damage for damage in (random_weights, shuffled_d2t, smaller_vocabulary, larger_vocabulary)
+    damage.__name__: damage
+    for damage in (
+        random_weights,
+        shuffled_d2t,
+        smaller_vocabulary,
+        larger_vocabulary,
+        unset_fc_norm,
+        shifted_layers,
+        permuted_queries,
+        flipped_norm_output,
+        shifted_d2t,
+        random_embedding,
+    )
 }
 
 

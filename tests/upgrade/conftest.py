@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +13,6 @@ from tests.models.tiny_target import write_prompts, write_target
 if TYPE_CHECKING:
     from eaglehub.features import Store
 
-SHARED = Path(__file__).resolve().parents[3] / "shared"
 PROMPTS, MAX_TOKENS = 24, 96
 
 
@@ -33,32 +29,16 @@ def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_target(request: pytest.FixtureRequest) -> Path:
-    """SmolLM2-135M-Instruct, made once and kept in $EAGLEHUB_TEST_CACHE or in pytest's cache."""
-    if not SHARED.is_dir():
-        pytest.skip("there is no shared/ folder beside the repository, so no real drafter to upgrade")
-    asked = os.environ.get("EAGLEHUB_TEST_CACHE")
-    cache = Path(asked) if asked else request.config.cache.mkdir("eaglehub")
-    folder = cache / "smollm2-135m-instruct"
-    if not folder.is_dir():
-        unfinished = cache / f"unfinished-{os.getpid()}"
-        script = SHARED / "tools" / "smollm2.py"
-        subprocess.run([sys.executable, script, unfinished], check=True, capture_output=True, timeout=300)
-        unfinished.rename(folder)
-    return folder
+def real_drafter(shared: Path) -> Path:
+    """The real EAGLE-3 drafter for the real target."""
+    return shared / "drafters" / "smollm2-eagle3-specforge"
 
 
 @pytest.fixture(scope="session")
-def real_drafter(real_target: Path) -> Path:
-    """The real EAGLE-3 drafter for it."""
-    return SHARED / "drafters" / "smollm2-eagle3-specforge"
-
-
-@pytest.fixture(scope="session")
-def fresh_prompts(real_target: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fresh_prompts(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Questions that the real drafter has never seen."""
     file = tmp_path_factory.mktemp("fresh") / "prompts.jsonl"
-    with (SHARED / "data" / "smollm2-fresh.jsonl").open(encoding="utf-8") as lines:
+    with (shared / "data" / "smollm2-fresh.jsonl").open(encoding="utf-8") as lines:
         questions = [json.loads(next(lines))["messages"][:1] for _ in range(PROMPTS)]
     file.write_text("\n".join(json.dumps({"messages": messages}) for messages in questions), encoding="utf-8")
     return file

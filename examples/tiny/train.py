@@ -1,4 +1,4 @@
-"""Train and write one kind: `python -m tests.tiny.train KIND FOLDER`, in a process of its own like any heavy work."""
+"""Train and write one kind: `python -m examples.tiny.train KIND FOLDER`, in a process of its own."""
 
 from __future__ import annotations
 
