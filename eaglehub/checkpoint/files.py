@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 512 << 10
 _HASH_BYTES = 256 << 10
-_SMALL_FILE_BYTES = 64 << 20
+SMALL_FILE_BYTES = 64 << 20
 
 
 class Impostor(NamedTuple):
@@ -52,8 +52,8 @@ def read_small_file(path: Path, where: str) -> bytes:
     try:
         if not path.is_file():
             raise UnusableInput("is not a file" if path.exists() else "does not exist", where=where)
-        if path.stat().st_size > _SMALL_FILE_BYTES:
-            raise UnusableInput(f"is larger than {_SMALL_FILE_BYTES >> 20} MiB", where=where)
+        if path.stat().st_size > SMALL_FILE_BYTES:
+            raise UnusableInput(f"is larger than {SMALL_FILE_BYTES >> 20} MiB", where=where)
         return path.read_bytes()
     except OSError as error:
         raise unreadable(error, where) from error
@@ -78,6 +78,11 @@ class SourceFile:
     where: str
     size: int
     identity: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """Plain file name."""
+        return self.path.name
 
     @classmethod
     def at(cls, path: Path, where: str) -> SourceFile:

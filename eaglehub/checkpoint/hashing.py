@@ -10,13 +10,20 @@ from typing import TYPE_CHECKING, Any
 from eaglehub.checkpoint.files import as_bytes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
-    from eaglehub.checkpoint.files import SourceFile
+    from eaglehub.checkpoint.folder import File
 
 _QUEUED_BLOCKS = 8
 # What lies between two tensors that are read (the header, a dropped tensor) is fetched when it is no more than this.
 _GAP_BYTES = 64 << 20
+
+
+def folder_digest(hashes: Mapping[str, str]) -> str:
+    """One SHA-256 over those of config.json and all weight files, which are given by name."""
+    return hashlib.sha256("".join(f"{hashes[file]}  {file}\n" for file in sorted(hashes)).encode()).hexdigest()
 
 
 class RunningHash:
@@ -25,7 +32,7 @@ class RunningHash:
     Blocks are taken in the order of the file only; whatever was not offered in that order is read at the end.
     """
 
-    def __init__(self, source: SourceFile) -> None:
+    def __init__(self, source: File) -> None:
         self._source = source
         self._digest = hashlib.sha256()
         self._position = 0

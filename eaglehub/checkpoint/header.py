@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eaglehub.checkpoint.dtypes import itemsize
-from eaglehub.checkpoint.files import CHUNK_BYTES, SourceFile, describe_impostor
+from eaglehub.checkpoint.files import CHUNK_BYTES, describe_impostor
 from eaglehub.checkpoint.jsonfile import parse_json_object
 from eaglehub.errors import UnusableInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from eaglehub.checkpoint.folder import File
 
 _PREFIX_BYTES = 8
 _HEADER_LIMIT = 100_000_000
@@ -83,7 +85,7 @@ def check_tensor_name(name: str, where: str) -> None:
         )
 
 
-def read_header(source: SourceFile) -> Header:
+def read_header(source: File) -> Header:
     """The header of a safetensors file.
 
     Raises:
@@ -119,7 +121,7 @@ def encode_header(tensors: Sequence[tuple[str, str, tuple[int, ...]]], metadata:
     return len(text).to_bytes(_PREFIX_BYTES, "little") + text
 
 
-def _header_text(source: SourceFile) -> bytes:
+def _header_text(source: File) -> bytes:
     start = source.read(0, 512)
     if impostor := describe_impostor(start):
         raise UnusableInput(impostor.what, where=source.where, fix=impostor.fix, code="EH102")
@@ -146,7 +148,7 @@ def _metadata(value: object, where: str) -> dict[str, str]:
     return value
 
 
-def _span(name: str, entry: object, source: SourceFile) -> tuple[TensorInfo, int, int]:
+def _span(name: str, entry: object, source: File) -> tuple[TensorInfo, int, int]:
     where = source.where
     check_tensor_name(name, where)
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
@@ -160,7 +162,7 @@ def _span(name: str, entry: object, source: SourceFile) -> tuple[TensorInfo, int
         raise UnusableInput(f"tensor {name!r} has the impossible data_offsets {offsets!r}", where=where, code="EH104")
     if not isinstance(entry["dtype"], str):
         raise UnusableInput(f"tensor {name!r} has the impossible dtype {entry['dtype']!r}", where=where, code="EH104")
-    info = TensorInfo(name, entry["dtype"], tuple(shape), source.path.name)
+    info = TensorInfo(name, entry["dtype"], tuple(shape), source.name)
     try:
         needed = info.nbytes
     except UnusableInput as error:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from eaglehub.checkpoint.files import unreadable
-from eaglehub.checkpoint.jsonfile import read_json_object
+from eaglehub.checkpoint.folder import Folder, LocalFolder
+from eaglehub.checkpoint.jsonfile import parse_json_object
 from eaglehub.errors import UnusableInput
 
 PICKLE_SUFFIXES = (".bin", ".pt")
@@ -31,14 +32,14 @@ class Layout:
 
     Attributes:
         folder: where they are.
-        name: base name of the folder.
+        name: the folder's.
         weights: files that hold the tensors, in reading order.
         others: every other regular file except config.json and the index.
         weight_map: tensor to file, as the index says; None without an index.
         index: the index file's name, empty without one.
     """
 
-    folder: Path
+    folder: Folder
     name: str
     weights: tuple[str, ...]
     others: tuple[str, ...]
@@ -46,17 +47,19 @@ class Layout:
     index: str = ""
 
 
-def find_layout(path: Path) -> Layout:
-    """The layout of the checkpoint at `path`: a folder, or one weight file with its config.json beside it.
+def find_layout(place: Path | Folder) -> Layout:
+    """The layout of the checkpoint there: in a folder, or one weight file with its config.json beside it.
 
     Raises:
         UnusableInput: absent, unreadable, without weights or config.json, or an index that is not usable.
     """
-    given = str(path)
-    path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links and change the name
+    if not isinstance(place, Path):
+        return _folder_layout(place)
+    given = str(place)
+    path = Path(os.path.abspath(place))  # noqa: PTH100 - resolve() would follow links and change the name
     try:
         if path.is_dir():
-            return _folder_layout(path)
+            return _folder_layout(LocalFolder(path))
         if not path.exists():
             raise UnusableInput("does not exist", where=given)
         is_weights = path.is_file() and path.suffix in (SAFETENSORS, *PICKLE_SUFFIXES)
@@ -66,17 +69,18 @@ def find_layout(path: Path) -> Layout:
         raise UnusableInput(
             "is not a checkpoint", where=given, fix="give a folder, or a .safetensors, .bin or .pt file"
         )
-    return _layout(path.parent, _list_files(path.parent), (path.name,))
+    folder = LocalFolder(path.parent)
+    return _layout(folder, _list_files(folder), (path.name,))
 
 
-def _folder_layout(folder: Path) -> Layout:
+def _folder_layout(folder: Folder) -> Layout:
     files = _list_files(folder)
     if not files:
         raise UnusableInput("the folder has no files", where=folder.name)
     for single in _PREFERRED:
         index = f"{single}.index.json"
         if index in files:
-            weight_map = _weight_map(folder / index, f"{folder.name}/{index}", files)
+            weight_map = _weight_map(folder.read(index), f"{folder.name}/{index}", files)
             return _layout(folder, files, tuple(sorted(set(weight_map.values()))), weight_map, index)
         if single in files:
             return _layout(folder, files, (single,))
@@ -92,7 +96,7 @@ def _with_suffix(files: tuple[str, ...], suffixes: tuple[str, ...]) -> tuple[str
 
 
 def _layout(
-    folder: Path,
+    folder: Folder,
     files: tuple[str, ...],
     weights: tuple[str, ...],
     weight_map: dict[str, str] | None = None,
@@ -104,19 +108,16 @@ def _layout(
     return Layout(folder, folder.name, weights, others, weight_map, index)
 
 
-def _list_files(folder: Path) -> tuple[str, ...]:
-    try:
-        names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
-    except OSError as error:
-        raise unreadable(error, folder.name) from error
+def _list_files(folder: Folder) -> tuple[str, ...]:
+    names = tuple(folder.sizes())
     for name in names:
         if _UNWRITABLE_NAME.search(name):
             raise UnusableInput(f"the file name {name!r} is not plain text", where=folder.name)
-    return tuple(names)
+    return names
 
 
-def _weight_map(path: Path, where: str, files: tuple[str, ...]) -> dict[str, str]:
-    index: dict[str, Any] = read_json_object(path, where=where)
+def _weight_map(data: bytes, where: str, files: tuple[str, ...]) -> dict[str, str]:
+    index: dict[str, Any] = parse_json_object(data, where)
     weight_map = index.get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(file, str) for file in weight_map.values()):
         raise UnusableInput("weight_map must map tensor names to file names", where=where, code="EH106")

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from eaglehub.checkpoint.dtypes import numpy_dtype
-from eaglehub.checkpoint.files import SourceFile, describe_impostor
+from eaglehub.checkpoint.files import describe_impostor
 from eaglehub.checkpoint.header import TensorInfo, check_tensor_name, rows_per_chunk
 from eaglehub.errors import EnvironmentProblem, UnusableInput
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     import numpy.typing as npt
+
+    from eaglehub.checkpoint.folder import File
 
 _ZIP_MAGIC = b"PK\x03\x04"
 _WRAPPERS = ("state_dict", "model")
@@ -46,7 +48,7 @@ _TORCH_NAMES = {
 class PickleStore:
     """The tensors of one pickle file, mapped into memory where the file allows it."""
 
-    def __init__(self, source: SourceFile) -> None:
+    def __init__(self, source: File) -> None:
         torch = _torch(source.where)
         self._torch = torch
         self._values = _load(source, torch)
@@ -80,7 +82,7 @@ def _torch(where: str) -> ModuleType:
     return torch  # type: ignore[no-any-return]
 
 
-def _load(source: SourceFile, torch: ModuleType) -> dict[str, Any]:
+def _load(source: File, torch: ModuleType) -> dict[str, Any]:
     start = source.read(0, 512)
     if impostor := describe_impostor(start):
         raise UnusableInput(impostor.what, where=source.where, fix=impostor.fix, code="EH102")
@@ -127,10 +129,10 @@ def _is_plain(name: object, value: Any, torch: ModuleType) -> bool:
     )
 
 
-def _info(name: str, value: Any, names: Mapping[object, str], source: SourceFile) -> TensorInfo:
+def _info(name: str, value: Any, names: Mapping[object, str], source: File) -> TensorInfo:
     check_tensor_name(name, source.where)
     if value.dtype not in names:
         raise UnusableInput(
             f"tensor {name!r} has the type {value.dtype}, which safetensors lacks", where=source.where, code="EH108"
         )
-    return TensorInfo(name, names[value.dtype], tuple(value.shape), source.path.name)
+    return TensorInfo(name, names[value.dtype], tuple(value.shape), source.name)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from eaglehub.checkpoint.dtypes import numpy_dtype
-from eaglehub.checkpoint.files import SourceFile, read_small_file
 from eaglehub.checkpoint.hashing import RunningHash
 from eaglehub.checkpoint.header import TensorInfo, read_header, rows_per_chunk
 from eaglehub.checkpoint.jsonfile import parse_json_object
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
+
+    from eaglehub.checkpoint.folder import File, Folder
 
 _NAMES_SHOWN = 3
 
@@ -33,7 +34,7 @@ class _Store(Protocol):
 
 
 class _SafetensorsStore:
-    def __init__(self, source: SourceFile) -> None:
+    def __init__(self, source: File) -> None:
         header = read_header(source)
         self._source = source
         self._offsets = header.offsets
@@ -63,7 +64,9 @@ class Checkpoint:
     """A drafter's config and tensors; made by `open_checkpoint`.
 
     Attributes:
-        name: base name of the folder, never a path.
+        name: base name of the folder, never a path; `org/repo` of one that is or was on the Hub.
+        revision: its commit there, None for any other folder.
+        headers_only: whether large tensors are too far away to be looked into.
         config: config.json.
         config_bytes: config.json as it is on disk.
         tensors: what is declared of each tensor, in file order.
@@ -76,19 +79,25 @@ class Checkpoint:
     def __init__(self, layout: Layout) -> None:
         self._folder = layout.folder
         self.name = layout.name
-        self.config_bytes = read_small_file(layout.folder / CONFIG, f"{layout.name}/{CONFIG}")
+        self.revision = layout.folder.revision
+        self.headers_only = layout.folder.headers_only
+        self.config_bytes = layout.folder.read(CONFIG)
         self.config: dict[str, Any] = parse_json_object(self.config_bytes, f"{layout.name}/{CONFIG}")
         self.weight_files = layout.weights
         self.index_file = layout.index
         self.other_files = layout.others
-        self._sources = {file: self._source(file) for file in (*layout.weights, CONFIG)}
+        self._sources = {file: self._folder.file(file) for file in (*layout.weights, CONFIG)}
         self._stores = {file: _open_store(self._sources[file]) for file in layout.weights}
         self.tensors = _merge(self._stores, layout)
         self.metadata = {key: value for store in self._stores.values() for key, value in store.metadata.items()}
 
     def path_of(self, file: str) -> Path:
-        """Path of a file of this checkpoint, given as one of its plain names."""
-        return self._folder / file
+        """Path on this machine of a file of this checkpoint, given as one of its plain names."""
+        return self._folder.path(file)
+
+    def leads_outside(self, file: str) -> bool:
+        """Whether a file of this checkpoint is a link to one that is not."""
+        return self._folder.leads_outside(file)
 
     def chunks(self, name: str) -> Iterator[npt.NDArray[Any]]:
         """A tensor in blocks of rows (first dimension) of at most `CHUNK_BYTES`, in C order and its exact type.
@@ -112,7 +121,7 @@ class Checkpoint:
 
     def sha256(self, file: str) -> str:
         """Hex digest of one file of the checkpoint."""
-        return (self._sources.get(file) or self._source(file)).sha256()
+        return (self._sources.get(file) or self._folder.file(file)).sha256()
 
     @contextmanager
     def hashing(self) -> Iterator[Callable[[], dict[str, str]]]:
@@ -137,24 +146,22 @@ class Checkpoint:
         with self.hashing() as hashes:
             return hashes()
 
-    def _source(self, file: str) -> SourceFile:
-        return SourceFile.at(self._folder / file, f"{self.name}/{file}")
 
-
-def open_checkpoint(path: str | Path) -> Checkpoint:
-    """Open the checkpoint in the folder `path`, or the one of the single weight file `path`.
+def open_checkpoint(place: str | Path | Folder) -> Checkpoint:
+    """Open the checkpoint in a folder, or the one of a single weight file.
 
     Only headers are read (pickle files are mapped); torch is imported for pickle files alone.
 
     Raises:
         UnusableInput: it is not a usable checkpoint.
         EnvironmentProblem: a pickle file, and no (safe) torch.
+        HubProblem: the folder is on the Hub, which refused or failed.
     """
-    return Checkpoint(find_layout(Path(path)))
+    return Checkpoint(find_layout(Path(place) if isinstance(place, str) else place))
 
 
-def _open_store(source: SourceFile) -> _Store:
-    return _SafetensorsStore(source) if source.path.suffix == SAFETENSORS else PickleStore(source)
+def _open_store(source: File) -> _Store:
+    return _SafetensorsStore(source) if source.name.endswith(SAFETENSORS) else PickleStore(source)
 
 
 def _merge(stores: dict[str, _Store], layout: Layout) -> dict[str, TensorInfo]:

@@ -10,26 +10,20 @@ from typing import TYPE_CHECKING
 import click
 
 from eaglehub.checkpoint import open_checkpoint
+from eaglehub.cli.approval import faults
 from eaglehub.cli.options import ReportOptions, reading_options, report_options
 from eaglehub.cli.output import finish, progress
+from eaglehub.cli.places import fetched, readable, target_facts
 from eaglehub.convert import Conversion, Refused, execute, plan_conversion
 from eaglehub.convert.report import ConvertReport
 from eaglehub.drafter.target import read_target
-from eaglehub.engines import ENGINES, load_engine
 from eaglehub.errors import UsageProblem
 from eaglehub.formats.spec import writable_formats
-from eaglehub.report.findings import Finding, Severity
-from eaglehub.validate import Settings, judge
 
 if TYPE_CHECKING:
-    from eaglehub.drafter.target import Target
     from eaglehub.reading import Answers
 
 _DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16"}
-# Layouts that are read under another name.
-_READ_AS = {"sglang": "vllm"}
-# What a layout does not say about itself, and what an engine's release supports, are no faults of a conversion.
-_NOT_OURS = ("EH701", "EH702", "EH704", "EH8")
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -86,12 +80,13 @@ def convert(
       eaglehub convert drafter/ drafter-vllm/ --target target/
       eaglehub convert drafter/ --dry-run
       eaglehub convert drafter/ drafter-sglang/ --to sglang
+      eaglehub convert org/drafter drafter-vllm/ --target org/target
     """
     if not output and not (dry_run or check):
         raise UsageProblem("missing argument OUT", fix="or use --dry-run or --check, which write nothing")
-    facts = read_target(target) if target else None
+    facts = read_target(target_facts(target)) if target else None
     conversion = plan_conversion(
-        open_checkpoint(source),
+        open_checkpoint(readable(source) if dry_run or check else fetched(source)),
         layout=layout,
         forced_format=forced_format,
         answers=answers,
@@ -110,23 +105,12 @@ def convert(
                     force=force,
                     max_shard_size=max_shard_size,
                     progress=advance,
-                    approve=partial(_judge, layout=layout, target=facts),
+                    approve=partial(faults, layout=layout, target=facts),
                 )
             except Refused as refused:
                 conversion, status = refused.refusal(conversion), "refused"
     written = str(output) if status in ("converted", "copied") else ""
     finish(ConvertReport(conversion, layout, status, written, detailed=dry_run or check), options)
-
-
-def _judge(folder: Path, layout: str, target: Target | None) -> list[Finding]:
-    """The errors that `eaglehub validate` sees in the output; its values were looked at while they were written."""
-    engine = load_engine(layout) if layout in ENGINES else None
-    settings = Settings(engine=engine, target=target, values=False, forced_format=_READ_AS.get(layout, layout))
-    return [
-        finding
-        for finding in judge(folder, settings).findings
-        if finding.severity is Severity.ERROR and not finding.code.startswith(_NOT_OURS)
-    ]
 
 
 def _status(conversion: Conversion, dry_run: bool, check: bool) -> str:

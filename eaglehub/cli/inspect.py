@@ -7,6 +7,7 @@ import click
 from eaglehub.checkpoint import open_checkpoint
 from eaglehub.cli.options import ReportOptions, reading_options, report_options
 from eaglehub.cli.output import finish
+from eaglehub.cli.places import readable, target_facts
 from eaglehub.drafter.target import read_target
 from eaglehub.inspect import InspectReport
 from eaglehub.reading import Answers, read_drafter
@@ -22,10 +23,15 @@ def inspect(
     """Show who wrote DRAFTER, what it is and what is not certain about it.
 
     \b
-    Example: eaglehub inspect drafter/ --target target/
+    Examples:
+      eaglehub inspect drafter/ --target target/
+      eaglehub inspect org/drafter
     """
-    checkpoint = open_checkpoint(drafter)
+    checkpoint = open_checkpoint(readable(drafter))
     reading = read_drafter(
-        checkpoint, forced_format=forced_format, answers=answers, target=read_target(target) if target else None
+        checkpoint,
+        forced_format=forced_format,
+        answers=answers,
+        target=read_target(target_facts(target)) if target else None,
     )
     finish(InspectReport(checkpoint, reading), options)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from eaglehub.pages import PAGES
 from eaglehub.report.formats import PLAIN, REPORTERS
 
 if TYPE_CHECKING:
@@ -57,8 +58,13 @@ def report_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def cases_report_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The same for a command whose report is a `CasesReport`: JUnit as well."""
-    return _report_options(command, (*PLAIN, "junit"))
+    """The same for a command whose report is a `CasesReport` that there is a page for: JUnit and pages as well."""
+    return _report_options(command, (*PLAIN, "junit", *PAGES))
+
+
+def page_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for a command whose result is a page: there is no JSON of it."""
+    return _report_options(command, ("text", *PAGES))
 
 
 def located_report_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -75,7 +81,6 @@ def _report_options(command: Callable[..., None], formats: tuple[str, ...]) -> C
         show_default=True,
         help="Format of the report on standard output.",
     )
-    @click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
     @click.option(
         "--output",
         "outputs",
@@ -86,12 +91,14 @@ def _report_options(command: Callable[..., None], formats: tuple[str, ...]) -> C
     )
     @functools.wraps(command)
     def with_options(
-        *args: Any, format_name: str, as_json: bool, outputs: tuple[OutputFile, ...], **kwargs: Any
+        *args: Any, format_name: str, outputs: tuple[OutputFile, ...], as_json: bool = False, **kwargs: Any
     ) -> None:
         options = ReportOptions("json" if as_json else format_name, outputs)
         command(*args, options=options, **kwargs)
 
-    return with_options
+    if "json" not in formats:
+        return with_options
+    return click.option("--json", "as_json", is_flag=True, help="Short for --format json.")(with_options)
 
 
 def _layer_ids(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -112,7 +119,7 @@ def reading_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add what helps to read a drafter; the command gets `forced_format`, `target` and `answers: Answers`."""
 
     @click.option("--from", "forced_format", metavar="FORMAT", help="The source's format; see `eaglehub formats`.")
-    @click.option("--target", metavar="FOLDER", help="The target model (its config.json is enough): fills and checks.")
+    @click.option("--target", metavar="TARGET", help="The target model (its config.json is enough): fills and checks.")
     @click.option(
         "--aux-layer-ids", callback=_layer_ids, metavar="IDS", help="Target layers it was trained on, as in 2,15,27."
     )

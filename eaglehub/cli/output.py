@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from eaglehub.errors import EnvironmentProblem
+from eaglehub.pages import PAGES
 from eaglehub.report.formats import REPORTERS
 from eaglehub.report.text import escaped
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from eaglehub.cli.options import OutputFile, ReportOptions
     from eaglehub.report.report import Report
+
+_WRITERS = REPORTERS | PAGES
 
 
 def finish(report: Report, options: ReportOptions) -> NoReturn:
@@ -31,14 +34,14 @@ def finish(report: Report, options: ReportOptions) -> NoReturn:
     """
     for output in options.outputs:
         _write_file(report, output)
-    REPORTERS[options.format](report, sys.stdout)
+    _WRITERS[options.format](report, sys.stdout)
     sys.stdout.flush()
     click.get_current_context().exit(report.exit_code)
 
 
 def say(text: str) -> None:
     """Tell the user something that is no result."""
-    if not _quiet():
+    if not quiet():
         click.echo(escaped(text), err=True)
 
 
@@ -53,7 +56,7 @@ def progress(total: int, label: str) -> Iterator[Callable[[int], None]]:
 
     There is no bar with `--quiet` or where stderr is no terminal.
     """
-    if _quiet() or not sys.stderr.isatty():
+    if quiet() or not sys.stderr.isatty():
         yield lambda _: None
         return
 
@@ -67,12 +70,13 @@ def progress(total: int, label: str) -> Iterator[Callable[[int], None]]:
         yield lambda amount: bar.advance(task, amount)
 
 
-def _quiet() -> bool:
+def quiet() -> bool:
+    """Whether only results and errors are wanted."""
     return bool(click.get_current_context().find_root().params["quiet"])
 
 
 def _write_file(report: Report, output: OutputFile) -> None:
-    write = REPORTERS[output.format]
+    write = _WRITERS[output.format]
     # A link is followed, so that replacing the file leaves the link in place.
     path = output.path.resolve()
     try:
@@ -80,14 +84,14 @@ def _write_file(report: Report, output: OutputFile) -> None:
             with path.open("w", encoding="utf-8") as stream:
                 write(report, stream)
             return
-        with _replacing(path) as draft, draft.open("w", encoding="utf-8") as stream:
+        with replacing(path) as draft, draft.open("w", encoding="utf-8") as stream:
             write(report, stream)
     except OSError as error:
         raise EnvironmentProblem(f"cannot write the report: {error.strerror}", where=str(output.path)) from error
 
 
 @contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """A draft in the same folder that takes the place of `path` once the block has succeeded."""
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         # Made inside a private folder, the file itself gets the permissions that the user's umask says.

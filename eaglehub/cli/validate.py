@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from eaglehub.cli.options import ReportOptions, located_report_options, reading_options
 from eaglehub.cli.output import finish, warn
+from eaglehub.cli.places import readable, target_facts
 from eaglehub.drafter.target import read_target
 from eaglehub.engines import load_engine
-from eaglehub.validate import Settings, judge, matching
+from eaglehub.validate import CATALOGUE, Settings, judge, matching
 from eaglehub.validate.report import FAIL_ON, ValidateReport
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ if TYPE_CHECKING:
     help="Engine that would serve them: vllm, sglang, tensorrt-llm, or none for the layout alone.",
 )
 @click.option("--pipeline-parallel", is_flag=True, help="The target would be split into pipeline stages.")
-@click.option("--no-values", is_flag=True, help="Read headers and configs only, no weights.")
+@click.option(
+    "--values/--no-values",
+    default=None,
+    help="Read all weights, or none.  [default: all of a folder here, small tensors of one on the Hub]",
+)
 @click.option("--select", multiple=True, metavar="CODE", help="Rules to check, as in EH204 or EH2; all by default.")
 @click.option("--ignore", multiple=True, metavar="CODE", help="Rules to leave out.")
 @click.option(
@@ -49,7 +53,7 @@ def validate(
     answers: Answers,
     engine_name: str,
     pipeline_parallel: bool,
-    no_values: bool,
+    values: bool | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     fail_on: str,
@@ -58,30 +62,32 @@ def validate(
 ) -> None:
     """Find what is wrong with the drafters at PATH... without running a model.
 
-    A PATH is a drafter's folder or the config.json in it. Drafters are judged as the engine would serve them.
+    A PATH is a drafter's folder, the config.json in it, or org/repo[@revision] or hf://org/repo[@revision][/folder] on
+    the Hugging Face Hub. Drafters are judged as the engine would serve them.
 
     \b
     Examples:
       eaglehub validate drafter/ --target target/
       eaglehub validate drafter/ --engine vllm==0.24 --format sarif
       eaglehub validate */config.json --no-values --ignore EH9
+      eaglehub validate org/drafter@v1.0 --target org/target
     """
-    codes = matching(select or ("EH",), "--select") - matching(ignore, "--ignore")
+    codes = (matching(select, "--select") if select else frozenset(CATALOGUE)) - matching(ignore, "--ignore")
     engine = load_engine(engine_name)
     if engine and engine.nearest:
         warn(f"{engine.name} is not described; judged as {engine.title} {engine.nearest}")
     settings = Settings(
         engine=engine,
-        target=read_target(target) if target else None,
-        values=not no_values,
+        target=read_target(target_facts(target)) if target else None,
+        values=values is not False,
         pipeline=pipeline_parallel,
         forced_format=forced_format,
         answers=answers,
     )
     report = ValidateReport(
-        judgements=tuple(judge(Path(path), settings) for path in paths),
+        judgements=tuple(judge(readable(path, values=bool(values)), settings) for path in paths),
         engine=engine,
-        target=settings.target.name if settings.target else "",
+        target=settings.target,
         codes=codes,
         fail_on="warning" if strict else fail_on,
     )

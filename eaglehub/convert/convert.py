@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from eaglehub.drafter.target import Target
     from eaglehub.formats.spec import FormatSpec
 
+# Git's own, which every repository of the Hub has and makes anew.
+_OF_THE_REPOSITORY = ".gitattributes"
 _AGAIN = {"t2d": "checked against d2t", "d2t": "identity on a full vocabulary"}
 _COMPANION = re.compile(
     r"(tokenizer|special_tokens_map|added_tokens|vocab|merges|chat_template|generation_config|preprocessor_config"
@@ -269,19 +271,17 @@ def _companions(checkpoint: Checkpoint) -> tuple[tuple[str, ...], list[Dropped]]
     """Files that are copied (tokenizer, licence, card) and those that are not, with the reason."""
     files, left = [], []
     for name in checkpoint.other_files:
-        if name == PROVENANCE_FILE:
+        if name in (PROVENANCE_FILE, _OF_THE_REPOSITORY):
             continue
-        if not _COMPANION.fullmatch(name):
+        if not is_companion(name):
             left.append(Dropped(name, "not a tokenizer, licence or card; weights and code are never carried along"))
-        elif _leads_outside(checkpoint.path_of(name)):
+        elif checkpoint.leads_outside(name):
             left.append(Dropped(name, "a link to a file elsewhere"))
         else:
             files.append(name)
     return tuple(files), left
 
 
-def _leads_outside(path: Path) -> bool:
-    """A link may only lead where the Hugging Face cache keeps a snapshot's files."""
-    return (
-        path.is_symlink() and path.resolve().parent != path.parent.resolve() and path.resolve().parent.name != "blobs"
-    )
+def is_companion(name: str) -> bool:
+    """Whether a file beside the weights belongs to them: a tokenizer's, a licence, a card."""
+    return _COMPANION.fullmatch(name) is not None

@@ -28,7 +28,7 @@ def provenance(conversion: Conversion, hashes: Mapping[str, str]) -> dict[str, A
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "eaglehub", "version": __version__},
-        "source": {"name": checkpoint.name, "revision": None, "files": dict(sorted(hashes.items()))},
+        "source": {"name": checkpoint.name, "revision": checkpoint.revision, "files": dict(sorted(hashes.items()))},
         "detection": {"format": plan.source, "evidence": list(reading.detection.evidence)},
         "resolutions": [resolution.to_json() for resolution in reading.resolutions],
         "layout": plan.layout,

@@ -55,6 +55,7 @@ class ConvertReport(Report):
         return {
             "source": {
                 "name": self.conversion.checkpoint.name,
+                "revision": self.conversion.checkpoint.revision,
                 "format": reading.detection.spec.id,
                 "evidence": list(reading.detection.evidence),
             },

@@ -25,7 +25,7 @@ _STYLES = {"+": "green", "-": "red", ">": "cyan", "~": "yellow"}
 
 @dataclass(frozen=True, slots=True)
 class DiffReport(Report):
-    """What differs between the drafters named `before` and `after`."""
+    """What differs between the drafters named `before` and `after`, of these commits where they are from the Hub."""
 
     kind: ClassVar[str] = "diff"
 
@@ -33,6 +33,8 @@ class DiffReport(Report):
     after: str
     config: ConfigDiff
     tensors: TensorDiff
+    before_revision: str | None = None
+    after_revision: str | None = None
 
     @property
     def exit_code(self) -> int:
@@ -44,7 +46,9 @@ class DiffReport(Report):
         config, tensors = self.config, self.tensors
         return {
             "before": self.before,
+            "before_revision": self.before_revision,
             "after": self.after,
+            "after_revision": self.after_revision,
             "same": self.exit_code == 0,
             "config": {
                 "added": [{"key": key, "value": value} for key, value in config.added.items()],
@@ -57,12 +61,14 @@ class DiffReport(Report):
                 "renamed": [{"before": old.name, "after": new.name, **_kind(old)} for old, new in tensors.renamed],
                 "changed": [_change(change) for change in tensors.changed],
                 "same": tensors.same,
+                "not_compared": tensors.not_compared,
             },
         }
 
     def render(self, console: Console) -> None:
         """Print one difference a line: `+` only in the second, `-` only in the first, `>` renamed, `~` changed."""
-        console.print(escaped(f"{self.before} -> {self.after}"), style="bold", soft_wrap=True)
+        before, after = _at(self.before, self.before_revision), _at(self.after, self.after_revision)
+        console.print(escaped(f"{before} -> {after}"), style="bold", soft_wrap=True)
         for title, lines, same in (
             ("config", _config_lines(self.config), "the same"),
             ("tensors", _tensor_lines(self.tensors), f"{self.tensors.same} the same"),
@@ -72,6 +78,9 @@ class DiffReport(Report):
                 console.print(escaped(f"  {sign} {text}"), style=_STYLES[sign], soft_wrap=True)
             if title == "tensors" or not self.config:
                 console.print(f"  {same}")
+        if self.tensors.not_compared:
+            why = "the files differ, and their values were not read (--values)"
+            console.print(f"  {self.tensors.not_compared} not compared: {why}", soft_wrap=True)
 
 
 def diff_checkpoints(before: Checkpoint, after: Checkpoint, advance: Callable[[int], None]) -> DiffReport:
@@ -85,7 +94,13 @@ def diff_checkpoints(before: Checkpoint, after: Checkpoint, advance: Callable[[i
         after=after.name,
         config=diff_configs(before.config, after.config),
         tensors=diff_tensors(before, after, advance),
+        before_revision=before.revision,
+        after_revision=after.revision,
     )
+
+
+def _at(name: str, revision: str | None) -> str:
+    return f"{name}@{revision}" if revision else name
 
 
 def _kind(info: TensorInfo) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class ValueDifference:
 
 @dataclass(frozen=True, slots=True)
 class TensorChange:
-    """A tensor both checkpoints have, with another dtype, shape or value; `values` is None when shapes differ."""
+    """A tensor both checkpoints have, with another dtype, shape or value; `values` is None when not compared."""
 
     before: TensorInfo
     after: TensorInfo
@@ -48,6 +48,7 @@ class TensorDiff:
 
     Attributes:
         renamed: pairs of names only one side has, equal in dtype, shape and bytes.
+        not_compared: tensors of equal dtype and shape, in files that differ, whose values were not read.
     """
 
     added: tuple[TensorInfo, ...]
@@ -55,13 +56,16 @@ class TensorDiff:
     renamed: tuple[tuple[TensorInfo, TensorInfo], ...]
     changed: tuple[TensorChange, ...]
     same: int
+    not_compared: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.renamed or self.changed)
+        return bool(self.added or self.removed or self.renamed or self.changed or self.not_compared)
 
 
 def bytes_to_compare(before: Checkpoint, after: Checkpoint) -> int:
     """How many bytes `diff_tensors` reads: the same-shaped pairs, and the names that may have been renamed."""
+    if before.headers_only or after.headers_only:
+        return 0
     pairs = [(old, after.tensors[name]) for name, old in before.tensors.items() if name in after.tensors]
     compared = sum(old.nbytes + new.nbytes for old, new in pairs if old.shape == new.shape)
     removed, added = _unmatched(before, after), _unmatched(after, before)
@@ -71,9 +75,13 @@ def bytes_to_compare(before: Checkpoint, after: Checkpoint) -> int:
 def diff_tensors(before: Checkpoint, after: Checkpoint, advance: Advance) -> TensorDiff:
     """Compare every tensor; `advance` hears of each chunk's bytes.
 
+    Where one side's weights are too far away to be read, the files' digests say which tensors are the same.
+
     Raises:
         UnusableInput: weights cannot be read.
     """
+    if before.headers_only or after.headers_only:
+        return _diff_headers(before, after)
     shared = [name for name in before.tensors if name in after.tensors]
     changes = [change for name in shared if (change := _compare(before, after, name, advance))]
     removed, added = _unmatched(before, after), _unmatched(after, before)
@@ -85,6 +93,22 @@ def diff_tensors(before: Checkpoint, after: Checkpoint, advance: Advance) -> Ten
         renamed=tuple(renamed),
         changed=tuple(changes),
         same=len(shared) - len(changes),
+    )
+
+
+def _diff_headers(before: Checkpoint, after: Checkpoint) -> TensorDiff:
+    pairs = [(old, after.tensors[name]) for name, old in before.tensors.items() if name in after.tensors]
+    alike = [(old, new) for old, new in pairs if (old.dtype, old.shape) == (new.dtype, new.shape)]
+    hashes = {file: after.sha256(file) for file in after.weight_files}
+    equal = {(file, other) for file in before.weight_files for other in hashes if before.sha256(file) == hashes[other]}
+    same = sum((old.file, new.file) in equal for old, new in alike)
+    return TensorDiff(
+        added=tuple(_unmatched(after, before)),
+        removed=tuple(_unmatched(before, after)),
+        renamed=(),
+        changed=tuple(TensorChange(*pair, values=None) for pair in pairs if pair not in alike),
+        same=same,
+        not_compared=len(alike) - same,
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from eaglehub.checkpoint import read_json_object
+from eaglehub.checkpoint.folder import hub_snapshot
 from eaglehub.errors import UnusableInput
 
 
@@ -16,7 +17,8 @@ class Target:
     """The target's facts; multimodal targets hold them in `text_config`.
 
     Attributes:
-        name: `org/repo` where the config says so, else the folder's name.
+        name: `org/repo` where it is from the Hub or the config says so, else the folder's name.
+        revision: commit on the Hub, None for any other folder.
         num_hidden_layers: layers L; aux layer ids run from 0 to L.
         rope_theta: None when the config does not give one base for all layers.
         text: the language model's config as it stands.
@@ -34,6 +36,7 @@ class Target:
     dtype: str | None
     text: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
+    revision: str | None = None
 
     def default_aux_layer_ids(self) -> tuple[int, int, int]:
         """What every engine captures when nothing is said, in the IN convention."""
@@ -53,8 +56,8 @@ def read_target(path: str | Path) -> Target:
     text = config.get("text_config") or config.get("llm_config") or config
     if not isinstance(text, dict):
         raise UnusableInput("text_config is not an object", where=file.name)
-    folder = file.absolute().parent.name
-    name = config.get("_name_or_path") or folder
+    folder, revision = hub_snapshot(file.absolute().parent) or (file.absolute().parent.name, None)
+    name = folder if revision else config.get("_name_or_path") or folder
     return Target(
         name=name if isinstance(name, str) and name.count("/") == 1 and not name.startswith((".", "/")) else folder,
         architectures=_names(config.get("architectures"), file),
@@ -70,6 +73,7 @@ def read_target(path: str | Path) -> Target:
         # A multimodal target has its quantisation beside its language model's config.
         text={"quantization_config": config.get("quantization_config")} | text,
         folder=file.parent,
+        revision=revision,
     )
 
 

@@ -31,6 +31,7 @@ class InspectReport(Report):
         """Facts; `drafter` is null when the findings say why it cannot be told."""
         return {
             "name": self.checkpoint.name,
+            "revision": self.checkpoint.revision,
             "format": self.reading.detection.spec.id,
             "evidence": list(self.reading.detection.evidence),
             "drafter": _drafter_data(self.reading.drafter) if self.reading.drafter else None,
@@ -51,8 +52,10 @@ class InspectReport(Report):
         """A line a fact."""
         detection = self.reading.detection
         drafter = self.reading.drafter
+        revision = {"revision": self.checkpoint.revision} if self.checkpoint.revision else {}
         rows = {
             "drafter": f"{self.checkpoint.name}{f', EAGLE-{drafter.generation}' if drafter else ''}",
+            **revision,
             "producer": f"{detection.spec.title} ({detection.spec.id}): {', '.join(detection.evidence)}",
             **(_rows(drafter) if drafter else {}),
             "tensors": self._tensors(),

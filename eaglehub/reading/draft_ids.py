@@ -31,7 +31,7 @@ def check_draft_ids(case: Case, step: TensorStep, mask_step: TensorStep | None, 
         return False
     ids = whole if absolute else whole + np.arange(len(whole))
     _check_ids(case, ids, absolute, mask, vocab_size)
-    if "lm_head.weight" in case.tensors:
+    if "lm_head.weight" in case.tensors and not case.checkpoint.headers_only:
         _check_pruned_head(case, ids, case.tensors["lm_head.weight"])
     return absolute
 

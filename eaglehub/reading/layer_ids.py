@@ -58,9 +58,10 @@ def resolve_layer_ids(case: Case, num_aux: int) -> list[int] | None:
     _compare_nested(case, ids, place)
     reason = f"{raw} of {place} in the {convention.upper()} convention"
     case.journal.reasons[TOP_LEVEL] = f"{reason}; vLLM reads IN ids at the top level"
-    case.journal.reasons[NESTED] = (
-        "replaced by the top-level IN ids, the only place that all of vLLM's readers agree on"
-    )
+    for nested in (NESTED, case.spec.layer_ids.nested or NESTED):
+        case.journal.reasons[nested] = (
+            "replaced by the top-level IN ids, the only place that all of vLLM's readers agree on"
+        )
     return ids
 
 

@@ -73,7 +73,8 @@ def read_drafter(
         forced_format: a format id that ends detection.
         answers: the user's answers to what checkpoints leave open.
         target: fills and checks what needs the target.
-        values: whether small tensors may be looked into; without, the headers and the config are all that is read.
+        values: whether small tensors may be looked into, and the start of a large one where it is at hand; without, the
+            headers and the config are all that is read.
 
     Raises:
         UnusableInput: no format fits, or several do.

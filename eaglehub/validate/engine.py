@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eaglehub.formats.names import Drop
 from eaglehub.report.findings import Severity
 from eaglehub.validate.rule import Check, Hit, Need, Rule
 from eaglehub.validate.served import first_value, read_key
@@ -135,8 +136,11 @@ def _names(subject: Subject) -> Iterator[Hit]:
     }
     unknown = [name for name, place in loaded.items() if place is None and engine.refuses_unknown and name in placed]
     filled = {place for place in loaded.values() if isinstance(place, str)}
+    # What the engine has no use for, such as t2d, need not be filled.
     unfilled = [
-        str(step.source) for name, step in subject.reading.tensors.items() if step.source and name not in filled
+        str(step.source)
+        for name, step in subject.reading.tensors.items()
+        if step.source and name not in filled and not isinstance(engine.loads_as(name), Drop)
     ]
     bad = list(dict.fromkeys([*unknown, *unfilled]))
     if bad:

@@ -109,8 +109,7 @@ RULES = (
 
 
 def _too_large(subject: Subject) -> Iterator[Hit]:
-    for file in subject.files:
-        size = (subject.folder / file).stat().st_size
+    for file, size in subject.files.items():
         if size > _HUB_FILE_BYTES:
             yield Hit("EH107", f"{file} has {size / 1e9:.0f} GB, over the Hub's 50 GB", where=file)
 

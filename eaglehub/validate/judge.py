@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from eaglehub.checkpoint.folder import LocalFolder
 from eaglehub.checkpoint.layout import CONFIG
 from eaglehub.report.findings import Finding, Severity
 from eaglehub.validate.rules import CATALOGUE, CHECKS
 from eaglehub.validate.subject import Settings, Subject, open_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Collection, Iterable, Mapping
 
+    from eaglehub.checkpoint.folder import Folder
     from eaglehub.validate.rule import Check, Hit, Rule
 
 __all__ = ["Judgement", "Settings", "judge"]
@@ -27,8 +29,10 @@ class Judgement:
     """What is wrong with one drafter.
 
     Attributes:
-        path: as the user gave it.
+        name: as the user gave it where that tells nothing of this machine, else the folder's own name.
+        title: as the user gave it; of a folder on the Hub, with its commit.
         folder: what was judged.
+        files: what is in it.
         config_text: config.json as it is on disk, empty when it cannot be read; for line numbers.
         tensor_files: tensor name to the file that holds it.
         format: id of the format, empty when unknown.
@@ -37,8 +41,10 @@ class Judgement:
         exit_code: 0, or that of the input or machine problem met on the way.
     """
 
-    path: Path
-    folder: Path
+    name: str
+    title: str
+    folder: Folder
+    files: Collection[str]
     config_text: str
     tensor_files: Mapping[str, str]
     format: str
@@ -47,13 +53,14 @@ class Judgement:
     exit_code: int
 
 
-def judge(path: Path, settings: Settings) -> Judgement:
-    """Judge the drafter at `path`: a folder, its config.json, or one weight file.
+def judge(place: Path | Folder, settings: Settings) -> Judgement:
+    """Judge the drafter there: in a folder, its config.json, or one weight file.
 
     Raises:
         UsageProblem: one of the user's answers contradicts what the file says for certain.
+        HubProblem: the folder is on the Hub, which refused or failed.
     """
-    subject = open_subject(path, settings)
+    subject = open_subject(place, settings)
     hits = _check(subject)
     skipped = _skipped(subject)
     found = [*map(_finding, subject.hits), *map(_finding, hits), *_from_reading(subject, skipped)]
@@ -61,15 +68,23 @@ def judge(path: Path, settings: Settings) -> Judgement:
     findings = _unique(_tolerant(finding, tolerated) for finding in found)
     checkpoint = subject.checkpoint
     return Judgement(
-        path=path,
+        name=_name(place),
+        title=str(place) if isinstance(place, Path) else f"{place.name}@{place.revision}",
         folder=subject.folder,
-        config_text=(subject.folder / CONFIG).read_text(encoding="utf-8") if subject.raw_config is not None else "",
+        files=subject.files,
+        config_text=subject.folder.text(CONFIG) if subject.raw_config is not None else "",
         tensor_files={name: info.file for name, info in checkpoint.tensors.items()} if checkpoint else {},
         format=subject.read.detection.spec.id if subject.read else "",
         findings=tuple(sorted(findings, key=lambda finding: (finding.code, finding.where))),
         skipped=skipped,
         exit_code=subject.exit_code,
     )
+
+
+def _name(place: Path | Folder) -> str:
+    if not isinstance(place, Path):
+        return place.name
+    return place.as_posix() if not place.is_absolute() and ".." not in place.parts else LocalFolder(place).name
 
 
 def _check(subject: Subject) -> list[Hit]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eaglehub.report.located import Place
@@ -26,12 +24,9 @@ def places(judgement: Judgement) -> list[tuple[Finding, Place]]:
 def _place(judgement: Judgement, where: str, lines: Mapping[str, int]) -> Place:
     file, _, key = where.partition(": ")
     if file == _CONFIG or _line(where, lines):
-        return Place(_shown(judgement, _CONFIG), _line(key or where, lines) or 1)
-    if where in judgement.tensor_files:
-        return Place(_shown(judgement, judgement.tensor_files[where]), 1)
-    if where and Path(where).name == where and (judgement.folder / where).is_file():
-        return Place(_shown(judgement, where), 1)
-    return Place(_shown(judgement, _CONFIG), 1)
+        return Place(judgement.folder.shown(_CONFIG), _line(key or where, lines) or 1)
+    file = judgement.tensor_files.get(where, where if where in judgement.files else _CONFIG)
+    return Place(judgement.folder.shown(file), 1)
 
 
 def _line(key: str, lines: Mapping[str, int]) -> int | None:
@@ -61,10 +56,3 @@ def _key_lines(node: object, prefix: str) -> Iterator[tuple[str, int]]:
     for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         yield f"{prefix}{key.value}", key.start_mark.line + 1
         yield from _key_lines(value, f"{prefix}{key.value}.")
-
-
-def _shown(judgement: Judgement, file: str) -> str:
-    """The file relative to the working directory; below the folder's own name where it lies elsewhere."""
-    path = Path(os.path.abspath(judgement.folder / file))  # noqa: PTH100 - links keep their name
-    here = Path.cwd()
-    return path.relative_to(here).as_posix() if path.is_relative_to(here) else f"{path.parent.name}/{file}"

@@ -95,14 +95,17 @@ def _local_paths(subject: Subject) -> Iterator[Hit]:
 
 def _secrets(subject: Subject) -> Iterator[Hit]:
     for file in subject.files:
-        path = subject.folder / file
-        if not file.endswith(_TEXT_SUFFIXES) or path.stat().st_size > _TEXT_BYTES:
+        if not file.endswith(_TEXT_SUFFIXES) or subject.files[file] > _TEXT_BYTES:
             continue
-        text = path.read_text(encoding="utf-8", errors="replace")
-        for what, pattern in _SECRETS.items():
-            if found := pattern.search(text):
-                line = text.count("\n", 0, found.start()) + 1
-                yield Hit("EH904", f"line {line} holds what looks like {what}", where=file)
+        for line, what in find_secrets(subject.folder.text(file)):
+            yield Hit("EH904", f"line {line} holds what looks like {what}", where=file)
+
+
+def find_secrets(text: str) -> Iterator[tuple[int, str]]:
+    """What looks like a secret, with its line from 1 on; one of a kind."""
+    for what, pattern in _SECRETS.items():
+        if found := pattern.search(text):
+            yield text.count("\n", 0, found.start()) + 1, what
 
 
 def _code(subject: Subject) -> Iterator[Hit]:

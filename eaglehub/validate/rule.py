@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from eaglehub.report.findings import Severity
     from eaglehub.validate.subject import Subject
 
-# The first digit of a code.
+# By the first digit of a code.
 FAMILIES = {
     "1": "Files",
     "2": "Config",
@@ -34,6 +34,7 @@ class Need(StrEnum):
     FORMAT = "a known format"
     DRAFTER = "a drafter whose sizes can be told"
     VALUES = "values"
+    ALL_VALUES = "the values of all tensors"
     TARGET = "--target"
     TARGET_WEIGHTS = "the weights of --target"
     ENGINE = "an engine"
@@ -44,7 +45,7 @@ class Rule:
     """One thing that can be wrong.
 
     Attributes:
-        code: stable, `EH` and three digits; the first is the family.
+        code: stable, `EH` (a plugin has letters of its own) and three digits; the first is the family.
         title: the fault in a few words.
         severity: of its findings, unless the engine at hand makes it more or less than that.
         why: what happens to somebody who serves or publishes such a drafter.
@@ -66,7 +67,7 @@ class Rule:
     @property
     def family(self) -> str:
         """Name of its family."""
-        return FAMILIES[self.code[2]]
+        return FAMILIES[self.code[-3]]
 
     @property
     def links(self) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from eaglehub.checkpoint import open_checkpoint, read_json_object
+from eaglehub.checkpoint import open_checkpoint, parse_json_object
+from eaglehub.checkpoint.folder import LocalFolder
 from eaglehub.checkpoint.layout import CONFIG, PICKLE_SUFFIXES, SAFETENSORS
 from eaglehub.drafter.tensors import is_scale
 from eaglehub.errors import EnvironmentProblem, UnusableInput
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from eaglehub.checkpoint import Checkpoint
+    from eaglehub.checkpoint.folder import Folder
     from eaglehub.drafter.drafter import Drafter
     from eaglehub.drafter.target import Target
     from eaglehub.engines import Engine
@@ -27,7 +29,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 # Why something was not looked for at all.
-_DENIED = {Need.VALUES: "--no-values was given", Need.ENGINE: "--engine none was given"}
+_DENIED = {
+    Need.VALUES: "--no-values was given",
+    Need.ALL_VALUES: "--no-values was given",
+    Need.ENGINE: "--engine none was given",
+}
+_FAR_AWAY = "the Hub is asked for headers only, unless with --values"
 # Targets with latent attention, whose models treat layer ids in their own way.
 _LATENT = ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_k25", "glm4_moe_lite")
 _HYBRID = ("nemotron_h", "qwen3_next", "falcon_h1", "bamba", "jamba", "granitemoehybrid")
@@ -40,7 +47,7 @@ class Settings:
     Attributes:
         engine: as which engine would serve them; None judges the layout alone.
         target: the target's facts, when given.
-        values: whether tensors may be read, not only their headers.
+        values: whether tensors may be read, not only their headers; of a folder that is far away, small ones.
         pipeline: whether the engine would split the target into pipeline stages.
         forced_format: format id that ends detection.
         answers: the user's answers to what drafters leave open.
@@ -60,14 +67,14 @@ class Subject:
 
     Attributes:
         folder: where it is.
-        files: its regular files, sorted.
+        files: bytes of its regular files, sorted by name.
         settings: how it is judged.
         hits: what opening it ran into.
         exit_code: 0, or that of the error that opening ran into.
     """
 
-    folder: Path
-    files: tuple[str, ...]
+    folder: Folder
+    files: Mapping[str, int]
     settings: Settings
     raw_config: dict[str, Any] | None = None
     checkpoint: Checkpoint | None = None
@@ -170,11 +177,13 @@ class Subject:
             Need.FORMAT: self.read is not None,
             Need.DRAFTER: self.read is not None and self.read.sketch is not None,
             Need.VALUES: self.settings.values,
+            Need.ALL_VALUES: self.settings.values and not self.folder.headers_only,
             Need.TARGET: self.target is not None,
             Need.TARGET_WEIGHTS: self.target_weights is not None,
             Need.ENGINE: self.engine is not None,
         }
-        return {need: _DENIED.get(need, f"needs {need.value}") for need, there in found.items() if not there}
+        denied = _DENIED | ({Need.ALL_VALUES: _FAR_AWAY} if self.settings.values else {})
+        return {need: denied.get(need, f"needs {need.value}") for need, there in found.items() if not there}
 
     def attempt(self, step: Callable[[], Any]) -> Any:
         """The step's result, or None when the input or the machine does not allow it, which is taken note of."""
@@ -196,24 +205,23 @@ class Subject:
             self.hits.append(hit)
 
 
-def open_subject(path: Path, settings: Settings) -> Subject:
+def open_subject(place: Path | Folder, settings: Settings) -> Subject:
     """Read of a drafter what can be read.
 
     Args:
-        path: its folder; a config.json in it stands for the folder, and a weight file for itself alone.
+        place: its folder; a config.json in it stands for the folder, and a weight file for itself alone.
         settings: how it will be judged.
 
     Raises:
         UsageProblem: one of the user's answers contradicts what the file says for certain.
     """
-    folder = path.parent if path.name == CONFIG or path.suffix in (SAFETENSORS, *PICKLE_SUFFIXES) else path
+    folder, source = _folder_and_source(place)
     subject = Subject(folder, _files(folder), settings)
-    source = folder if path.name == CONFIG else path
     subject.checkpoint = subject.attempt(lambda: open_checkpoint(source))
     if subject.checkpoint:
         subject.raw_config = subject.checkpoint.config
     elif CONFIG in subject.files:
-        subject.raw_config = subject.attempt(lambda: read_json_object(folder / CONFIG))
+        subject.raw_config = subject.attempt(lambda: parse_json_object(folder.read(CONFIG), CONFIG))
     if subject.checkpoint:
         checkpoint = subject.checkpoint
         subject.read = subject.attempt(
@@ -232,15 +240,24 @@ def open_subject(path: Path, settings: Settings) -> Subject:
 
 @lru_cache(maxsize=1)
 def _target_weights(folder: Path) -> Checkpoint | None:
-    return open_checkpoint(folder) if any(file.endswith(SAFETENSORS) for file in _files(folder)) else None
+    return open_checkpoint(folder) if any(file.endswith(SAFETENSORS) for file in _files(LocalFolder(folder))) else None
 
 
-def _files(folder: Path) -> tuple[str, ...]:
-    """Regular files by name; none where the folder cannot be listed, which opening it tells in its own words."""
+def _folder_and_source(place: Path | Folder) -> tuple[Folder, Path | Folder]:
+    """The folder that is judged, and what of it is opened."""
+    if not isinstance(place, Path):
+        return place, place
+    if place.name == CONFIG:
+        return LocalFolder(place.parent), place.parent
+    return LocalFolder(place.parent if place.suffix in (SAFETENSORS, *PICKLE_SUFFIXES) else place), place
+
+
+def _files(folder: Folder) -> Mapping[str, int]:
+    """Its files; none where the folder cannot be listed, which opening it tells in its own words."""
     try:
-        return tuple(sorted(entry.name for entry in folder.iterdir() if entry.is_file()))
-    except OSError:
-        return ()
+        return folder.sizes()
+    except UnusableInput:
+        return {}
 
 
 def _there(value: T | None) -> T:

@@ -6,14 +6,15 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from eaglehub.checkpoint import read_json_object
+from eaglehub.checkpoint import parse_json_object
+from eaglehub.checkpoint.folder import LocalFolder
 from eaglehub.report.findings import Severity
 from eaglehub.validate.rule import Check, Hit, Need, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
+    from eaglehub.checkpoint.folder import Folder
     from eaglehub.drafter.target import Target
     from eaglehub.validate.subject import Subject
 
@@ -86,7 +87,7 @@ RULES = (
         "that saved a random one has cost most of the acceptance.",
         fix="leave embed_tokens out unless it was trained",
         reports=("lightseekorg/TorchSpec#38", "vllm-project/vllm#28549", "vllm-project/vllm#27737"),
-        needs=(*_DRAFTER, Need.VALUES, Need.TARGET_WEIGHTS),
+        needs=(*_DRAFTER, Need.ALL_VALUES, Need.TARGET_WEIGHTS),
     ),
     Rule(
         code="EH608",
@@ -231,20 +232,18 @@ def _embedding(subject: Subject) -> Iterator[Hit]:
 
 
 def _template(subject: Subject) -> Iterator[Hit]:
-    ours, theirs = (_chat_template(folder) for folder in (subject.folder, _target(subject).folder))
+    target = _target(subject).folder
+    ours, theirs = _chat_template(subject.folder), _chat_template(LocalFolder(target)) if target else ""
     if ours and theirs and ours.split() != theirs.split():
         yield Hit("EH612", "the chat template beside the drafter is not the target's")
 
 
-def _chat_template(folder: Path | None) -> str:
+def _chat_template(folder: Folder) -> str:
     """The template of a folder, in either place that tokenizers keep it; empty when there is none."""
-    if folder is None:
-        return ""
-    file = folder / "chat_template.jinja"
-    if file.is_file():
-        return file.read_text(encoding="utf-8", errors="replace")
-    settings = folder / "tokenizer_config.json"
-    template = read_json_object(settings).get("chat_template") if settings.is_file() else None
+    files, settings = folder.sizes(), "tokenizer_config.json"
+    if "chat_template.jinja" in files:
+        return folder.text("chat_template.jinja")
+    template = parse_json_object(folder.read(settings), settings).get("chat_template") if settings in files else None
     return template if isinstance(template, str) else ""
 
 
@@ -255,5 +254,5 @@ CHECKS = (
     Check(_verifier, _NEEDS),
     Check(_rotated, _DRAFTER),
     Check(_rope_kind, _DRAFTER),
-    Check(_embedding, (*_DRAFTER, Need.VALUES, Need.TARGET_WEIGHTS)),
+    Check(_embedding, (*_DRAFTER, Need.ALL_VALUES, Need.TARGET_WEIGHTS)),
 )

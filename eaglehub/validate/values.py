@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Reading one tensor while another is looked at; each thread holds a few blocks of 4 MiB.
 _THREADS = 2
-_NEEDS = (Need.TENSORS, Need.VALUES)
+_NEEDS = (Need.TENSORS, Need.ALL_VALUES)
 
 RULES = (
     Rule(

@@ -79,7 +79,7 @@ RULES = (
         "ones are gone.",
         fix="export again from the unpruned drafter",
         reports=("lightseekorg/TorchSpec#38",),
-        needs=_VALUES,
+        needs=(*_SHAPES, Need.ALL_VALUES),
     ),
     Rule(
         code="EH408",

@@ -104,6 +104,7 @@ def test_added_removed_renamed(tmp_path: Path) -> None:
         ],
         "changed": [],
         "same": 1,
+        "not_compared": 0,
     }
 
 

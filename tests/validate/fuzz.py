@@ -134,7 +134,7 @@ def check(case: dict[str, Any], folder: Path) -> None:
     judgement = judge(drafter, Settings(engine=engine, target=target, values=case["values"]))
     assert judgement.exit_code in (0, 3)
     assert {finding.code for finding in judgement.findings} <= CATALOGUE.keys()
-    report = ValidateReport((judgement,), engine, "", frozenset(CATALOGUE))
+    report = ValidateReport((judgement,), engine, None, frozenset(CATALOGUE))
     for write in REPORTERS.values():
         write(report, io.StringIO())
 

@@ -34,6 +34,11 @@ def test_one_unusable_file_hides_nothing(tmp_path: Path) -> None:
     assert result.exit_code == 3
 
 
+def test_what_an_engine_drops_is_no_name_that_it_refuses(tmp_path: Path) -> None:
+    """Reading stops at the sizes, before it comes to say that t2d has no use."""
+    assert codes(run("validate", build("head-dim", tmp_path / "drafter").path, "--json")) == [["EH202"]]
+
+
 def test_unreadable_weights_do_not_hide_the_config(tmp_path: Path) -> None:
     case = {
         "base": "vllm-3",
