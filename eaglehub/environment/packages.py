@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from importlib import metadata
 
 from eaglehub.errors import EnvironmentProblem
+from eaglehub.plugins import FORMATS, RULES
 
 # What a user gets by installing an extra; an extra that is not here is for developers.
 EXTRAS = {
-    "train": "PyTorch and Transformers: reading pickled checkpoints (.bin, .pt)",
+    "train": "PyTorch and Transformers: upgrading, fine-tuning, evaluating, reading pickled checkpoints",
     "vllm": "the engine: running drafters in vLLM",
     "report": "charts",
 }
@@ -54,6 +55,13 @@ def engines() -> dict[str, str]:
     """Version of every installed distribution whose name starts with vllm: the engine, its CPU build, its plugins."""
     names = ((str(found.metadata["Name"]), found.version) for found in metadata.distributions())
     return {name: version for name, version in sorted(names) if name.lower().startswith("vllm")}
+
+
+def plugins() -> dict[str, str]:
+    """Version of every installed distribution that extends eaglehub, whether it works or not."""
+    groups = (metadata.entry_points(group=group) for group in (FORMATS, RULES))
+    found = {entry.dist for group in groups for entry in group if entry.dist}
+    return dict(sorted((dist.name, dist.version) for dist in found))
 
 
 def _package(requirement: str) -> Package:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from eaglehub import __version__
 from eaglehub.environment.hardware import Hardware, describe_hardware, operating_system
-from eaglehub.environment.packages import EXTRAS, Package, declared_packages, engines
+from eaglehub.environment.packages import EXTRAS, Package, declared_packages, engines, plugins
 from eaglehub.report.report import Report
 
 if TYPE_CHECKING:
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentReport(Report):
-    """Versions and hardware; `engines` maps the name of each vLLM distribution to its version."""
+    """Versions and hardware; `engines` maps the name of each vLLM distribution to its version, `plugins` that of each
+    package that extends eaglehub.
+    """
 
     kind: ClassVar[str] = "env"
 
@@ -25,6 +27,7 @@ class EnvironmentReport(Report):
     os: str
     packages: tuple[Package, ...]
     engines: dict[str, str]
+    plugins: dict[str, str]
     hardware: Hardware
 
     def data(self) -> dict[str, Any]:
@@ -36,6 +39,7 @@ class EnvironmentReport(Report):
             "packages": [asdict(package) for package in self.packages],
             "extras": [{"name": extra, "adds": adds, "missing": self.missing(extra)} for extra, adds in EXTRAS.items()],
             "engines": [{"name": name, "version": version} for name, version in self.engines.items()],
+            "plugins": [{"name": name, "version": version} for name, version in self.plugins.items()],
             "hardware": asdict(self.hardware),
         }
 
@@ -45,10 +49,10 @@ class EnvironmentReport(Report):
 
     def render(self, console: Console) -> None:
         """Print one fact a line."""
-        versions = {package.name: package.version or "missing" for package in self.packages} | self.engines
+        versions = {package.name: package.version or "missing" for package in self.packages}
         sections = {
             "software": {"eaglehub": __version__, "python": self.python, "os": self.os},
-            "packages": versions,
+            "packages": versions | self.engines | self.plugins,
             "extras": {extra: self._extra_line(extra) for extra in EXTRAS},
             "hardware": self._hardware_lines(),
         }
@@ -85,6 +89,7 @@ def describe_environment() -> EnvironmentReport:
         os=operating_system(),
         packages=tuple(declared_packages()),
         engines=engines(),
+        plugins=plugins(),
         hardware=describe_hardware(),
     )
 

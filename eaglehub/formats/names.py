@@ -44,6 +44,12 @@ class Rename:
     source: str
     canonical: str
 
+    @property
+    def reversible(self) -> bool:
+        """Whether all holes are known and both sides have the same, once each."""
+        mine, others = (sorted(_HOLE.findall(side)) for side in (self.source, self.canonical))
+        return mine == others and len(set(mine)) == len(mine) and set(mine) <= set(_HOLES)
+
     def forward(self, name: str) -> str | None:
         """Canonical name of a source tensor, None when the rule does not apply."""
         holes = match(self.source, name)

@@ -1,10 +1,12 @@
-"""Format specs: what a producer's checkpoint looks like and means, loaded from the YAML files beside this module.
+"""Format specs: what a producer's checkpoint looks like and means, loaded from the YAML files beside this module and
+from plugins.
 
 `schemas/format-spec.schema.json` describes the files; CONTRIBUTING.md says how to add one.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -12,10 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from eaglehub.errors import UsageProblem
 from eaglehub.formats.names import Drop, Rename
-from eaglehub.resources import read_yaml
+from eaglehub.plugins import FORMATS, load_plugins
+from eaglehub.resources import read_yaml, resource
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from eaglehub.plugins import Plugin
 
 # Where the flags stand unless a spec says otherwise; the nested ones are what TensorRT-LLM reads.
 _FLAG_KEYS = {
@@ -128,9 +133,46 @@ class FormatSpec:
 
 @cache
 def load_formats() -> dict[str, FormatSpec]:
-    """Every known format by id, in alphabetical order."""
-    files = sorted(Path(__file__).parent.glob("*.yaml"))
-    return {spec.id: spec for spec in map(load_format, files)}
+    """Every known format by id, in alphabetical order.
+
+    Raises:
+        EnvironmentProblem: a plugin's spec cannot be used.
+    """
+    formats = {spec.id: spec for spec in map(load_format, Path(__file__).parent.glob("*.yaml"))}
+    for plugin in load_plugins(FORMATS):
+        for spec in _plugin_formats(plugin):
+            if spec.id in formats:
+                raise plugin.problem(f"there is a format {spec.id!r} already")
+            formats[spec.id] = spec
+    return dict(sorted(formats.items()))
+
+
+def _plugin_formats(plugin: Plugin) -> Iterator[FormatSpec]:
+    """A plugin's specs, each held to the schema, as ours are by the tests."""
+    files = plugin.files("*.yaml")
+    if not files:
+        raise plugin.problem(f"{plugin.module.__name__} is no package with *.yaml files in it")
+    for file in files:
+        if problem := _fault(file):
+            raise plugin.problem(f"{file.name}: {problem}")
+        spec = load_format(file)
+        if crooked := next((rule for rule in spec.renames if not rule.reversible), None):
+            raise plugin.problem(f"{file.name}: {crooked.source} and {crooked.canonical} differ in their holes")
+        yield spec
+
+
+def _fault(file: Path) -> str:
+    """What is wrong with a spec file by the schema; empty when nothing is."""
+    import yaml
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    schema = json.loads(resource("schemas", "format-spec.schema.json").read_bytes())
+    try:
+        error = best_match(Draft202012Validator(schema).iter_errors(read_yaml(file)))
+    except (yaml.YAMLError, UnicodeDecodeError) as broken:
+        return f"it is no YAML: {broken}"
+    return f"{error.json_path}: {error.message}" if error else ""
 
 
 def readable_formats() -> dict[str, FormatSpec]:

@@ -23,8 +23,9 @@ class Finding:
     """One observation.
 
     Attributes:
-        code: stable code, `EH` and three digits; the first digit is the family (1 files, 2 config, 3 tensors,
-            4 vocabulary map, 5 values, 6 target, 7 EAGLE semantics, 8 engine, 9 publishing).
+        code: stable code, `EH` (a plugin has letters of its own) and three digits; the first digit is the family
+            (1 files, 2 config, 3 tensors, 4 vocabulary map, 5 values, 6 target, 7 EAGLE semantics, 8 engine,
+            9 publishing).
         severity: error, warning or note.
         message: what is so, naming the tensor or key.
         where: tensor name, config key or file.

@@ -36,7 +36,8 @@ PLAIN = ("text", "json")
 REPORTERS: dict[str, Callable[[Report, TextIO], None]] = {
     "text": write_text,
     "json": write_json,
-    **{name: _lazy(name) for name in ("sarif", "junit", "github")},
+    **{name: _lazy(name) for name in ("lines", "sarif", "junit", "github")},
 }
-"""Every format; JUnit needs a report with cases (`report.cases`), SARIF and GitHub one with places (`report.located`).
+"""Every format; JUnit needs a report with cases (`report.cases`), lines, SARIF and GitHub one with places
+(`report.located`).
 """

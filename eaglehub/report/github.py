@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from eaglehub.report.located import located
-from eaglehub.report.text import escaped
+from eaglehub.report.text import escaped, escaped_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from eaglehub.report.report import Report
 
 _COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
-# Where a runner wants the summary of the job.
+# Where a runner wants the summary of the job; of a step that writes more than so much, it shows nothing at all.
 _SUMMARY = "GITHUB_STEP_SUMMARY"
+_SUMMARY_BYTES = 1 << 20
+_CUT = "\nMore does not fit into a summary; the other reports have it all.\n"
 
 
 def write_github(report: Report, stream: TextIO) -> None:
@@ -27,8 +29,20 @@ def write_github(report: Report, stream: TextIO) -> None:
     for judged in source.judged():
         stream.writelines(_command(finding, place) for finding, place in judged.findings)
     if summary := os.environ.get(_SUMMARY):
-        with Path(summary).open("a", encoding="utf-8") as file:
-            file.writelines(f"{line}\n" for line in _table(source))
+        _append(Path(summary), (f"{line}\n" for line in _table(source)))
+
+
+def _append(summary: Path, lines: Iterable[str]) -> None:
+    """Add the lines that fit, or none where not even the remark on the others does."""
+    room = _SUMMARY_BYTES - len(_CUT) - (summary.stat().st_size if summary.exists() else 0)
+    if room < 0:
+        return
+    with summary.open("a", encoding="utf-8") as file:
+        for line in lines:
+            room -= len(line.encode())
+            file.write(line if room >= 0 else _CUT)
+            if room < 0:
+                return
 
 
 def _command(finding: Finding, place: Place) -> str:
@@ -61,4 +75,4 @@ def _table(source: LocatedReport) -> Iterable[str]:
 
 def _row(judged: Judged, finding: Finding) -> str:
     cells = (judged.name, finding.code, str(finding.severity), finding.where, finding.message, finding.fix)
-    return f"| {' | '.join(escaped(cell).replace('|', chr(92) + '|') for cell in cells)} |"
+    return f"| {' | '.join(map(escaped_markdown, cells))} |"

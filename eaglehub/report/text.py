@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 PIPED_WIDTH = 100
 
+_MARKUP = re.compile(r"([\\`*_\[\]|~#<>&])")
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 
@@ -71,3 +73,8 @@ def print_findings(console: Console, findings: Iterable[Finding]) -> None:
 def escaped(text: str) -> str:
     """The text with control and other unprintable characters as escapes: a file's names must not drive a terminal."""
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def escaped_markdown(text: str) -> str:
+    """The text on one line of Markdown that shows it as it is."""
+    return _MARKUP.sub(r"\\\1", escaped(" ".join(text.split())))

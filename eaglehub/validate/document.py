@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from eaglehub.validate.rules import CATALOGUE
+from eaglehub.validate.rules import BUILT_IN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,16 +21,17 @@ def rules_document() -> str:
 def _lines() -> Iterator[str]:
     yield "# What `eaglehub validate` checks"
     yield ""
-    yield f"{len(CATALOGUE)} rules, each with a code that never changes its meaning. Made from the catalogue in"
-    yield "`eaglehub/validate/` by `python -m eaglehub.validate.document`; `eaglehub explain CODE` shows one of them."
-    for family, rules in groupby(CATALOGUE.values(), key=lambda rule: rule.family):
+    yield f"{len(BUILT_IN)} rules, each with a code that never changes its meaning. Made from the catalogue in"
+    yield "`eaglehub/validate/`; `eaglehub explain CODE` shows one of them."
+    for family, rules in groupby(BUILT_IN.values(), key=lambda rule: rule.family):
         yield from ("", f"## {family}")
         for rule in rules:
             yield from _section(rule)
 
 
 def _section(rule: Rule) -> Iterator[str]:
-    yield from ("", f"### {rule.code}: {rule.title}", "")
+    # An anchor that stays when the title changes.
+    yield from ("", f'### <a id="{rule.code}"></a>{rule.code}: {rule.title}', "")
     needs = f", needs {'; '.join(need.value for need in rule.needs)}" if rule.needs else ""
     yield f"{str(rule.severity).capitalize()}{needs}."
     yield from ("", rule.why, "", f"Fix: {rule.fix}.")

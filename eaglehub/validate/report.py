@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from eaglehub.drafter.target import Target
     from eaglehub.engines import Engine
     from eaglehub.report.findings import Finding
     from eaglehub.validate.judge import Judgement
@@ -33,7 +34,7 @@ class ValidateReport(LocatedReport):
     Attributes:
         judgements: one a path.
         engine: as which engine would serve them.
-        target: the target's name, empty when none was given.
+        target: the target's facts, when given.
         codes: the rules that were asked for.
         fail_on: the mildest severity that makes the exit code 1.
     """
@@ -42,7 +43,7 @@ class ValidateReport(LocatedReport):
     bare_lines: ClassVar[bool] = True
     judgements: tuple[Judgement, ...]
     engine: Engine | None
-    target: str
+    target: Target | None
     codes: frozenset[str]
     fail_on: str = "error"
 
@@ -55,12 +56,14 @@ class ValidateReport(LocatedReport):
         """Everything, with the place of each finding."""
         return {
             "engine": {"id": self.engine.id, "version": self.engine.version} if self.engine else None,
-            "target": self.target or None,
+            "target": self.target.name if self.target else None,
+            "target_revision": self.target.revision if self.target else None,
             "fail_on": self.fail_on,
             "summary": {str(severity): self._count()[severity] for severity in Severity},
             "drafters": [
                 {
                     "name": judged.name,
+                    "revision": judgement.folder.revision,
                     "format": judgement.format or None,
                     "exit_code": self._exit_code(judgement),
                     "checked": sorted(self.codes - judged.skipped.keys()),
@@ -79,13 +82,15 @@ class ValidateReport(LocatedReport):
         for judgement in self.judgements:
             findings = self._asked(judgement)
             if findings:
-                console.print(escaped(str(judgement.path)), style="bold", soft_wrap=True)
+                console.print(escaped(judgement.title), style="bold", soft_wrap=True)
                 print_findings(console, findings)
         counts = self._count()
         words = [f"{counts[severity]} {severity}{'s' * (counts[severity] != 1)}" for severity in Severity]
         drafters = f"{len(self.judgements)} drafter{'s' * (len(self.judgements) != 1)}"
         served = f"as served by {self.engine.name}" if self.engine else "for no engine"
-        console.print(f"{drafters} checked {served}: {', '.join(words)}", soft_wrap=True)
+        far = sum(judgement.folder.headers_only for judgement in self.judgements)
+        unread = f", {far} without most of their weights (--values downloads them)" if far else ""
+        console.print(f"{drafters} checked {served}{unread}: {', '.join(words)}", soft_wrap=True)
 
     def rules(self) -> Iterable[RuleFacts]:
         """The rules that were asked for."""
@@ -94,7 +99,7 @@ class ValidateReport(LocatedReport):
     def judged(self) -> Iterable[Judged]:
         """The drafters with the places of their findings."""
         for judgement in self.judgements:
-            yield Judged(_name(judgement), self._places(judgement), self._skipped(judgement))
+            yield Judged(judgement.name, self._places(judgement), self._skipped(judgement))
 
     def _places(self, judgement: Judgement) -> tuple[tuple[Finding, Place], ...]:
         return tuple((finding, place) for finding, place in places(judgement) if finding.code in self.codes)
@@ -111,12 +116,6 @@ class ValidateReport(LocatedReport):
 
     def _count(self) -> Counter[Severity]:
         return Counter(finding.severity for judgement in self.judgements for finding in self._asked(judgement))
-
-
-def _name(judgement: Judgement) -> str:
-    """As the user gave it where that is below the working directory, else the folder's own name."""
-    path = judgement.path
-    return path.as_posix() if not path.is_absolute() and ".." not in path.parts else path.name
 
 
 def facts(rule: Rule) -> RuleFacts:

@@ -1,4 +1,4 @@
-"""The catalogue: every rule and every check of all families."""
+"""The catalogue: every rule and every check of all families, and of plugins."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from eaglehub.errors import UsageProblem
 from eaglehub.validate import config, engine, files, publish, semantics, target, tensors, values, vocab
+from eaglehub.validate.plugins import plugin_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,10 +15,15 @@ if TYPE_CHECKING:
 
 _FAMILIES = (files, config, tensors, vocab, values, target, semantics, engine, publish)
 
-CATALOGUE: dict[str, Rule] = {rule.code: rule for family in _FAMILIES for rule in family.RULES}
+BUILT_IN: dict[str, Rule] = {rule.code: rule for family in _FAMILIES for rule in family.RULES}
 """Every code that any part of eaglehub raises."""
 
-CHECKS: tuple[Check, ...] = tuple(check for family in _FAMILIES for check in family.CHECKS)
+_PLUGINS = plugin_rules()
+
+CATALOGUE: dict[str, Rule] = BUILT_IN | {rule.code: rule for rule in _PLUGINS.rules}
+"""Every code that a finding can have."""
+
+CHECKS: tuple[Check, ...] = (*(check for family in _FAMILIES for check in family.CHECKS), *_PLUGINS.checks)
 
 
 def matching(selectors: Iterable[str], option: str) -> frozenset[str]:

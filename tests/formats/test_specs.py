@@ -37,6 +37,10 @@ def test_fits_the_schema(file: Path) -> None:
     assert document["id"] == file.stem
 
 
+def test_renames_are_reversible() -> None:
+    assert [rule for spec in load_formats().values() for rule in spec.renames if not rule.reversible] == []
+
+
 @pytest.mark.parametrize("format_id", writable_formats())
 @pytest.mark.parametrize("name", CANONICAL)
 def test_names_go_there_and_back(format_id: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""SARIF, JUnit and GitHub: where each finding is, and what was not checked."""
+"""Lines, SARIF, JUnit and GitHub: where each finding is, and what was not checked."""
 
 from __future__ import annotations
 
@@ -78,8 +78,18 @@ def test_no_machine_path_is_told(drafter: Path, tmp_path: Path, monkeypatch: pyt
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    for format_name in ("json", "sarif", "junit", "github"):
+    for format_name in ("json", "lines", "sarif", "junit", "github"):
         assert str(tmp_path) not in run("validate", drafter, "--format", format_name).stdout
+
+
+def test_lines(drafter: Path) -> None:
+    lines = run("validate", "models/drafter", "--format", "lines").stdout.splitlines()
+    assert [line.split(" (fix")[0] for line in lines if "EH905" in line] == [
+        "models/drafter/code, a: b.py:1: error EH905 code, a: b.py is code"
+    ]
+    assert len(lines) == 5
+    assert lines[2].startswith(f"models/drafter/config.json:{line_of(drafter, 'auto_map')}: error EH901 auto_map names")
+    assert lines[2].endswith("(fix: remove auto_map; eaglehub convert does)")
 
 
 def test_junit(drafter: Path) -> None:

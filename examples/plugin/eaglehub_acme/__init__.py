@@ -1,0 +1,1 @@
+"""What eaglehub must know of Acme's drafters."""

@@ -1,0 +1,1 @@
+"""Format specs, one YAML file a layout."""
