@@ -1,17 +1,32 @@
 #!/usr/bin/env bash
-# The main job on a small drafter made on the spot: look at it, see the plan, convert it, compare.
+# The whole chain on a tiny target and a tiny EAGLE-3 drafter, trained on the spot: run.sh [FOLDER].
+# Run again, it does what is not done yet.
 set -euo pipefail
-cd "$(dirname "$0")"
 
-out=${1:-$(mktemp -d)}
-run() { printf '\n$ %s\n' "$*"; "$@"; }
+here=$(cd "$(dirname "$0")" && pwd)
+out=${1:-demo}
+export HF_HUB_OFFLINE=1
+# More threads than this only wait for one another with matrices of this size.
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+export VLLM_CPU_OMP_THREADS_BIND=${VLLM_CPU_OMP_THREADS_BIND:-nobind}
 
-python build_drafter.py "$out/drafter"
-cd "$out"
-run eaglehub inspect drafter
-run eaglehub convert drafter drafter-vllm --dry-run
-run eaglehub convert drafter drafter-vllm --force
-run eaglehub convert drafter-vllm --check
-run eaglehub diff drafter drafter-vllm || [ $? -eq 1 ]
+mkdir -p "$out"
+if [ ! -d "$out/models" ]; then
+    echo "training a tiny target and a drafter for it (about a minute)"
+    python "$here/train.py" "$out/models" 2>/dev/null
+fi
+eaglehub inspect "$out/models/drafter"
+cp "$here/recipe.yaml" "$out/recipe.yaml"
+eaglehub run "$out/recipe.yaml" --output json="$out/run.json"
 
-printf '\nThe converted drafter is in %s\n' "$out/drafter-vllm"
+drafter=$out/work/drafter/finetune/drafter
+eaglehub report "$drafter/eaglehub-verify.json" --output html="$out/report.html"
+eaglehub card "$drafter" --name tiny-eagle3.1 --base-model example/tiny --license apache-2.0 >"$out/card.md"
+
+cat <<END
+
+The drafter          $drafter
+Its report page      $out/report.html
+Its model card       $out/card.md
+All steps' reports   $out/run.json
+END

@@ -1,0 +1,256 @@
+"""A recipe, read and checked whole before anything runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from eaglehub.checkpoint.hub import hub_name
+from eaglehub.errors import UsageProblem
+from eaglehub.recipe.document import Document, read_document
+from eaglehub.recipe.verbs import VERBS, Verb
+from eaglehub.resources import resource
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from eaglehub.recipe.document import KeyPath
+
+VARIABLE = re.compile(r"\$\{(\w+)\}")
+_HEAD = ("source", "target", "prompts")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command.
+
+    Attributes:
+        name: unique in its chain.
+        options: by their names on the command line, without the dashes; `${NAME}` stands for a variable.
+        key: where the recipe says so.
+    """
+
+    name: str
+    verb: Verb
+    options: Mapping[str, Any]
+    key: KeyPath
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The steps of one drafter.
+
+    Attributes:
+        name: its name in the matrix, or `drafter` where there is none.
+        source: a folder or a name on the Hub; empty when `after` gives it.
+        after: the chain whose last drafter this one begins with.
+    """
+
+    name: str
+    source: str
+    after: str
+    steps: Sequence[Step]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What is to be done.
+
+    Attributes:
+        folder: relative paths in the recipe start here.
+        work: where outputs are kept.
+        chains: one after those that they begin with.
+    """
+
+    name: str
+    folder: Path
+    work: Path
+    chains: Sequence[Chain]
+
+
+def read_recipe(path: Path, settings: Sequence[str] = (), environ: Mapping[str, str] | None = None) -> Recipe:
+    """Read and check a recipe.
+
+    Args:
+        path: the file.
+        settings: `a.b=c` each: `upgrade.max-tokens=64` for an option of a step, else a key of the recipe.
+        environ: the variables that `${NAME}` may stand for; the process's own when None.
+
+    Raises:
+        UnusableInput: the file is no recipe, or cannot work; the message names line and key.
+        UsageProblem: a setting makes no sense.
+    """
+    document = read_document(path)
+    _check(document, document.value, _schema())
+    for setting in settings:
+        _set(document, setting)
+    _check(document, document.value, _schema())
+    _check_variables(document, os.environ if environ is None else environ)
+    chains = [_chain(document, name, entry, key) for name, entry, key in _entries(document.value)]
+    for chain in chains:
+        _check_order(document, chain)
+    folder = path.absolute().parent
+    _check_paths(document, chains, folder)
+    work = folder / document.value.get("work", "work")
+    return Recipe(path.name, folder, work, _in_order(document, chains))
+
+
+def _set(document: Document, setting: str) -> None:
+    name, equals, text = setting.partition("=")
+    keys = name.split(".")
+    if not (equals and all(keys)):
+        raise UsageProblem(f"{setting!r} is not KEY=VALUE, as in upgrade.max-tokens=64", where="--set")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UsageProblem(f"the value of {setting!r} is no YAML", where="--set") from error
+    for step in document.value["steps"]:
+        verb = next((key for key in step if key in VERBS), "")
+        if len(keys) > 1 and keys[0] == step.get("name", verb):
+            step[verb] = {**(step.get(verb) or {}), ".".join(keys[1:]): value}
+            return
+    place = document.value
+    for key in keys[:-1]:
+        place = place.setdefault(key, {})
+        if not isinstance(place, dict):
+            raise UsageProblem(f"{key} holds no keys", where=f"--set {name}")
+    place[keys[-1]] = value
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(resource("schemas", "recipe.schema.json").read_bytes())
+    return schema
+
+
+def _check(document: Document, value: Any, schema: Mapping[str, Any], at: KeyPath = ()) -> None:
+    """Hold what stands at a key to a schema."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
+    error = best_match(Draft202012Validator(schema).iter_errors(value))
+    if error is None:
+        return
+    path = (*at, *error.absolute_path)
+    if error.validator == "additionalProperties":
+        known = error.schema["properties"]
+        unknown = min(map(str, set(error.instance) - set(known)))
+        raise document.problem("there is no such key here", (*path, unknown), f"known: {', '.join(known)}")
+    raise document.problem(error.message, path)
+
+
+def _check_variables(document: Document, environ: Mapping[str, str]) -> None:
+    for path, text in _strings(document.value, ()):
+        for name in VARIABLE.findall(text):
+            if name not in environ:
+                raise document.problem(f"the variable {name} is not set", path, f"export {name}=...")
+
+
+def _strings(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _strings(item, (*path, key))
+
+
+def _entries(recipe: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any], KeyPath]]:
+    """Each chain's name, its own head over the recipe's, and where it stands."""
+    head = {key: recipe[key] for key in _HEAD if key in recipe}
+    for name, entry in recipe.get("matrix", {}).items():
+        # Where it begins is one answer, whoever gives it.
+        inherited = {key: value for key, value in head.items() if key != "source" or "after" not in entry}
+        yield name, {**inherited, **entry}, ("matrix", name)
+    if "matrix" not in recipe:
+        yield "drafter", head, ()
+
+
+def _chain(document: Document, name: str, entry: Mapping[str, Any], key: KeyPath) -> Chain:
+    if not ("source" in entry or "after" in entry):
+        raise document.problem("nothing says which drafter to begin with", key, "add source: FOLDER")
+    if "source" in entry and "after" in entry:
+        raise document.problem("begins with a source and after another at once", key, "keep one of them")
+    differing = entry.get("steps", {})
+    shared = {option: entry[option] for option in _HEAD if option in entry}
+    steps = [
+        _step(document, raw, ("steps", number), shared, differing) for number, raw in enumerate(document.value["steps"])
+    ]
+    names = [step.name for step in steps]
+    for step in steps:
+        if names.count(step.name) > 1:
+            raise document.problem(f"two steps are called {step.name}", step.key, "give one a name:")
+    for other, options in differing.items():
+        if other not in names:
+            raise document.problem("there is no such step", (*key, "steps", other), f"known: {', '.join(names)}")
+        verb = steps[names.index(other)].verb
+        _check(document, options, _schema()["$defs"][verb.name], (*key, "steps", other))
+    return Chain(name, entry.get("source", ""), entry.get("after", ""), steps)
+
+
+def _step(
+    document: Document, raw: Mapping[str, Any], key: KeyPath, shared: Mapping[str, str], differing: Mapping[str, Any]
+) -> Step:
+    named = [name for name in raw if name in VERBS]
+    if len(named) != 1:
+        raise document.problem("a step has one command", key, f"one of {', '.join(VERBS)}")
+    verb = VERBS[named[0]]
+    name = raw.get("name", verb.name)
+    head = {option: value for option, value in shared.items() if option in verb.shared}
+    options = {**head, **(raw[verb.name] or {}), **differing.get(name, {})}
+    if verb.argument and verb.argument not in options:
+        raise document.problem(f"{verb.argument} is missing", (*key, verb.name))
+    return Step(name, verb, options, (*key, verb.name))
+
+
+def _check_order(document: Document, chain: Chain) -> None:
+    """Drafters are made in one order, and nothing comes after what gives them away."""
+    last = 0
+    for step in chain.steps:
+        if last == VERBS["publish"].rank or 0 < step.verb.rank <= last:
+            before = next(verb.name for verb in VERBS.values() if verb.rank == last)
+            raise document.problem(f"{step.verb.name} cannot come after {before}", step.key)
+        last = max(last, step.verb.rank)
+
+
+def _check_paths(document: Document, chains: Sequence[Chain], folder: Path) -> None:
+    from eaglehub.prompts import SUITES
+    from eaglehub.prompts.load import MIXED
+
+    for chain in chains:
+        for key, text, places in _named_paths(chain):
+            known = hub_name(text) if key in ("source", "target") else text in (MIXED, *SUITES)
+            if not (known or VARIABLE.search(text) or (folder / Path(text).expanduser()).exists()):
+                place = next(place for place in places if place in document.lines or len(place) == 1)
+                raise document.problem(f"{text} does not exist", place)
+
+
+def _named_paths(chain: Chain) -> Iterator[tuple[str, str, list[KeyPath]]]:
+    """What a chain names that must exist, and where the recipe may say so, the nearest first."""
+    if chain.source:
+        yield "source", chain.source, [("matrix", chain.name, "source"), ("source",)]
+    for step in chain.steps:
+        for key in ("target", "prompts"):
+            if key in step.options:
+                differing: KeyPath = ("matrix", chain.name, "steps", step.name, key)
+                yield key, step.options[key], [differing, (*step.key, key), ("matrix", chain.name, key), (key,)]
+
+
+def _in_order(document: Document, chains: Sequence[Chain]) -> list[Chain]:
+    by_name = {chain.name: chain for chain in chains}
+    for chain in chains:
+        if chain.after and chain.after not in by_name:
+            raise document.problem(f"there is no {chain.after} in the matrix", ("matrix", chain.name, "after"))
+    try:
+        order = TopologicalSorter({chain.name: [chain.after] if chain.after else [] for chain in chains}).static_order()
+        return [by_name[name] for name in order]
+    except CycleError as error:
+        circle = " after ".join(reversed(error.args[1]))
+        raise document.problem(f"goes in a circle: {circle}", ("matrix", error.args[1][0], "after")) from error

@@ -1,0 +1,103 @@
+"""Recipes with mistakes are refused before any work, at their line."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from eaglehub.cli.recipe_schema import recipe_schema
+from eaglehub.resources import resource
+from tests.cli_runner import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.recipe.conftest import Kitchen
+
+HEAD = "source: drafter\n"
+MISTAKES = {
+    "unknown key": (f"{HEAD}sauce: x\nsteps: [convert: {{}}]\n", 2, "sauce"),
+    "unknown command": (f"{HEAD}steps:\n- bake: {{}}\n", 3, "steps.0.bake"),
+    "unknown option": (f"{HEAD}steps:\n- convert:\n    bogus: 1\n", 4, "steps.0.convert.bogus"),
+    "wrong type": (f"{HEAD}steps:\n- upgrade:\n    max-tokens: many\n", 4, "steps.0.upgrade.max-tokens"),
+    "wrong choice": (f"{HEAD}steps:\n- convert:\n    to: tf\n", 4, "steps.0.convert.to"),
+    "a flag that is off": (f"{HEAD}steps:\n- validate:\n    strict: false\n", 4, "steps.0.validate.strict"),
+    "steps are no list": (f"{HEAD}steps: convert\n", 2, "steps"),
+    "no steps": (HEAD, 1, "steps"),
+    "no source": ("steps:\n- convert: {}\n", 1, "source"),
+    "missing source": ("source: ./nowhere\nsteps:\n- convert: {}\n", 1, "./nowhere does not exist"),
+    "missing prompts": (f"{HEAD}prompts: none.jsonl\nsteps:\n- evaluate: {{}}\n", 2, "none.jsonl does not exist"),
+    "missing target": (f"{HEAD}steps:\n- convert: {{target: /no/where}}\n", 3, "/no/where does not exist"),
+    "two commands": (f"{HEAD}steps:\n- convert: {{}}\n  validate: {{}}\n", 3, "a step has one command"),
+    "no command": (f"{HEAD}steps:\n- name: x\n", 3, "a step has one command"),
+    "two steps of one name": (f"{HEAD}steps:\n- validate: {{}}\n- validate: {{}}\n", 3, "two steps"),
+    "impossible order": (f"{HEAD}steps:\n- upgrade: {{}}\n- convert: {{}}\n", 4, "convert cannot come after upgrade"),
+    "after publishing": (f"{HEAD}steps:\n- publish: {{repo: a/b}}\n- validate: {{}}\n", 4, "cannot come after publish"),
+    "no repository": (f"{HEAD}steps:\n- publish: {{}}\n", 3, "repo is missing"),
+    "unset variable": (f"{HEAD}steps:\n- publish: {{repo: '${{NOT_SET_ANYWHERE}}/b'}}\n", 3, "NOT_SET_ANYWHERE"),
+    "a key twice": (f"{HEAD}{HEAD}steps: [convert: {{}}]\n", 2, "it is there twice"),
+    "no YAML": ("source: [\n", 2, "it is no YAML"),
+    "nothing at all": ("", 1, "is not of type 'object'"),
+    "unknown step in the matrix": (
+        f"{HEAD}steps: [convert: {{}}]\nmatrix:\n  a:\n    steps: {{bake: {{}}}}\n", 5, "there is no such step"
+    ),
+    "unknown option in the matrix": (
+        f"{HEAD}steps: [convert: {{}}]\nmatrix:\n  a:\n    steps:\n      convert:\n        bogus: 1\n", 7, "bogus"
+    ),
+    "unknown entry to come after": (
+        "steps: [convert: {}]\nmatrix:\n  a: {after: b}\n", 3, "there is no b in the matrix"
+    ),
+    "source and after": (
+        "steps: [convert: {}]\nmatrix:\n  b: {source: drafter}\n  a: {after: b, source: drafter}\n", 4, "at once"
+    ),
+    "a circle": (
+        "steps: [validate: {}]\nmatrix:\n  a: {after: b}\n  b: {after: a}\n", None, "goes in a circle"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_found_before_any_work(kitchen: Kitchen, name: str) -> None:
+    text, line, what = MISTAKES[name]
+    kitchen.recipe.write_text(text)
+    result = kitchen.run()
+    assert result.exit_code == 3
+    assert len(result.stderr.splitlines()) == 1
+    assert what in result.stderr
+    assert f"recipe.yaml:{line or ''}" in result.stderr
+    assert not (kitchen.folder / "work").exists()
+
+
+@pytest.mark.parametrize("setting", ["x", "=1", "source.x=1", "a..b=1", "steps.x=1", "source=[", "validate.bogus=1"])
+def test_a_setting_that_makes_no_sense(kitchen: Kitchen, setting: str) -> None:
+    result = kitchen.run("--set", setting)
+    assert result.exit_code in (2, 3)
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_missing_recipe(tmp_path: Path) -> None:
+    assert run("run", tmp_path / "none.yaml").exit_code == 3
+
+
+def test_an_unknown_step(kitchen: Kitchen) -> None:
+    assert kitchen.run("--from-step", "bake").exit_code == 2
+    assert kitchen.run("--to-step", "bake").exit_code == 2
+
+
+def test_the_schema_is_that_of_the_commands() -> None:
+    """`python -m eaglehub.cli.recipe_schema` writes it."""
+    assert json.loads(resource("schemas", "recipe.schema.json").read_bytes()) == recipe_schema()
+
+
+def test_init_writes_a_recipe_that_is_one(kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(kitchen.folder)
+    asked = run("init", "new.yaml", "--source", "drafter", "--target", "some/target", "--repo", "me/mine")
+    assert asked.exit_code == 0, asked.stderr
+    planned = run("run", "new.yaml", "--plan", "--json")
+    assert planned.exit_code == 0, planned.stderr
+    names = [step["name"] for step in planned.json()["chains"][0]["steps"]]
+    assert names == ["convert", "upgrade", "finetune", "validate", "verify", "publish"]
+    assert run("init", "new.yaml").exit_code == 2
+    assert run("init", "new.yaml", "--force").exit_code == 0
