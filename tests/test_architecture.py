@@ -15,15 +15,21 @@ PACKAGE = Path(eaglehub.__file__).parent
 ROOMS = [
     "__main__",
     "cli",
+    "pages",
+    "recipe",
+    "publish",
+    "card",
+    "verify",
+    "finetune",
     "upgrade",
     "evaluate",
     "features",
-    "verify",
     "validate",
     "inspect",
     "diff",
     "environment",
     "convert",
+    "serving",
     "reading",
     "plan",
     "engines",
@@ -32,6 +38,7 @@ ROOMS = [
     "drafter",
     "checkpoint",
     "report",
+    "plugins",
     "resources",
     "errors",
 ]
@@ -39,9 +46,9 @@ ROOMS = [
 PUBLIC = {"convert": {"eaglehub.convert"}}
 HOME = {
     "click": {"cli"},
-    "torch": {"checkpoint", "drafter", "features", "evaluate", "upgrade", "verify"},
+    "torch": {"checkpoint", "drafter", "features", "evaluate", "finetune", "upgrade", "verify"},
     "vllm": {"features", "verify"},
-    "huggingface_hub": set(),
+    "huggingface_hub": {"checkpoint", "publish"},
     "transformers": {"drafter", "features"},
 }
 

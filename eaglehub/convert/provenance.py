@@ -32,5 +32,6 @@ def provenance(conversion: Conversion, hashes: Mapping[str, str]) -> dict[str, A
         "detection": {"format": plan.source, "evidence": list(reading.detection.evidence)},
         "resolutions": [resolution.to_json() for resolution in reading.resolutions],
         "layout": plan.layout,
+        "config": plan.config,
         "plan": plan.digest,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from eaglehub.checkpoint.hashing import folder_digest
 from eaglehub.evaluate.drift import MEASURES
 from eaglehub.report.report import Report
 from eaglehub.report.text import escaped
@@ -28,6 +29,7 @@ class EvaluateReport(Report):
         target: the target's name.
         depth: draft positions K.
         max_tokens: of an answer.
+        target_revision: its commit on the Hub, None where there is none.
     """
 
     kind: ClassVar[str] = "evaluate"
@@ -36,11 +38,13 @@ class EvaluateReport(Report):
     max_tokens: int
     drafter: Evaluation
     compare: Evaluation | None = None
+    target_revision: str | None = None
 
     def data(self) -> dict[str, Any]:
         """Both sides in the same form."""
         return {
             "target": self.target,
+            "target_revision": self.target_revision,
             "num_speculative_tokens": self.depth,
             "max_tokens": self.max_tokens,
             "drafter": _side(self.drafter),
@@ -136,6 +140,8 @@ def _side(evaluation: Evaluation) -> dict[str, Any]:
     flags = ("fc_norm", "norm_output", "norm_before_fc", "norm_before_residual")
     return {
         "name": evaluation.candidate.checkpoint.name,
+        "revision": evaluation.candidate.checkpoint.revision,
+        "digest": folder_digest(evaluation.candidate.checkpoint.hash_files()),
         "format": evaluation.candidate.reading.detection.spec.id,
         "flags": {flag: getattr(drafter, flag) for flag in flags},
         "suites": suites,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eaglehub.checkpoint import read_json_object
@@ -11,16 +12,25 @@ from eaglehub.verify.metrics import Acceptance
 from eaglehub.verify.report import VerifyReport
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from eaglehub.prompts import Conversation
 
 
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What an earlier report says: its drafter, see `identity.describe_drafter`, and its acceptance, also by suite."""
+
+    drafter: Mapping[str, Any]
+    acceptance: Acceptance
+    robust: Mapping[str, Acceptance]
+
+
 def read_baseline(
     path: Path, prompts: Sequence[Conversation], max_tokens: int, num_speculative_tokens: int
-) -> Acceptance:
-    """The acceptance that an earlier report holds.
+) -> Baseline:
+    """What an earlier report says.
 
     Raises:
         UnusableInput: it is no verification report, or has no measurement.
@@ -35,17 +45,19 @@ def read_baseline(
             "--max-tokens": (report["prompts"]["max_tokens"], max_tokens),
             "--num-speculative-tokens": (report["config"]["num_speculative_tokens"], num_speculative_tokens),
         }
-        acceptance = _acceptance(report["acceptance"])
+        robust = {each["suite"]: read_acceptance(each["acceptance"]) for each in report.get("robust", ())}
+        baseline = Baseline(report["drafter"], read_acceptance(report["acceptance"]), robust)
     except (KeyError, TypeError, ValueError) as error:
         raise UnusableInput("holds no measured acceptance", where=path.name) from error
     differing = [name for name, (theirs, ours) in wanted.items() if theirs != ours]
     if differing:
         what = f"was measured with other {' and '.join(differing)}"
         raise UsageProblem(what, where=f"--baseline {path.name}", fix="measure both with the same")
-    return acceptance
+    return baseline
 
 
-def _acceptance(fields: dict[str, Any]) -> Acceptance:
+def read_acceptance(fields: dict[str, Any]) -> Acceptance:
+    """The acceptance that `Acceptance.to_json` wrote."""
     drafts = int(fields["num_drafts"])
     return Acceptance(
         drafts,

@@ -6,7 +6,10 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
+from eaglehub.checkpoint import read_json_object
 from eaglehub.checkpoint.files import SourceFile, as_bytes
+from eaglehub.checkpoint.hashing import folder_digest
+from eaglehub.convert import PROVENANCE_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
     from eaglehub.checkpoint import Checkpoint, TensorInfo
     from eaglehub.drafter.target import Target
 
-_HUB_SNAPSHOT = re.compile(r"models--(?P<repo>[^/]+)/snapshots/(?P<revision>[0-9a-f]{40})$")
 _LOCAL_PATH = re.compile(r"^(?:/|~|\.{1,2}/|[A-Za-z]:[\\/]|file:)")
 _IDENTIFYING = (
     "config.json",
@@ -28,25 +30,28 @@ _WEIGHTS = (".safetensors", ".bin", ".pt", ".gguf")
 
 def describe_drafter(checkpoint: Checkpoint) -> dict[str, Any]:
     """Name, revision, config, a SHA-256 for each tensor, and one of the folder: of config.json and all weight files."""
-    files = checkpoint.hash_files()
-    folder = hashlib.sha256("".join(f"{digest}  {file}\n" for file, digest in files.items()).encode())
-    name, revision = _hub_name(checkpoint.path_of("config.json").parent)
     return {
-        "name": name or checkpoint.name,
-        "revision": revision,
-        "digest": folder.hexdigest(),
+        "name": checkpoint.name,
+        "revision": checkpoint.revision,
+        "digest": folder_digest(checkpoint.hash_files()),
         "config": without_local_paths(checkpoint.config),
         "tensors": [_describe_tensor(checkpoint, info) for info in checkpoint.tensors.values()],
     }
 
 
+def written_config(folder: Path) -> dict[str, Any] | None:
+    """The config that eaglehub wrote with these weights, as `eaglehub.json` beside them has it; None without one."""
+    file = folder / PROVENANCE_FILE
+    written = read_json_object(file).get("config") if file.is_file() else None
+    return without_local_paths(written) if isinstance(written, dict) else None
+
+
 def describe_target(target: Target, folder: Path) -> dict[str, Any]:
     """Name, revision, digests of the small files that shape its answers, sizes of its weight files."""
-    name, revision = _hub_name(folder)
     files = sorted(path for path in folder.iterdir() if path.is_file())
     return {
-        "name": name or target.name,
-        "revision": revision,
+        "name": target.name,
+        "revision": target.revision,
         "architectures": list(target.architectures),
         "files": [
             {"name": path.name, "sha256": SourceFile.at(path, path.name).sha256()}
@@ -69,12 +74,6 @@ def without_local_paths(value: Any) -> Any:
         case str() if _LOCAL_PATH.match(value):
             return ""
     return value
-
-
-def _hub_name(folder: Path) -> tuple[str | None, str | None]:
-    """Repository and revision, when the folder is a snapshot in the Hugging Face cache."""
-    match = _HUB_SNAPSHOT.search(folder.absolute().as_posix())
-    return (match["repo"].replace("--", "/"), match["revision"]) if match else (None, None)
 
 
 def _describe_tensor(checkpoint: Checkpoint, info: TensorInfo) -> dict[str, Any]:

@@ -133,6 +133,11 @@ def paired_half_width(one: Acceptance, other: Acceptance) -> float:
     return _half_width(residuals)
 
 
+def ratio_half_width(pairs: Sequence[tuple[float, float]]) -> float:
+    """Half of the 95 % confidence interval of the sum of the second numbers over that of the first; 0 for one pair."""
+    return _half_width(_residuals(pairs)) if len(pairs) > 1 else 0.0
+
+
 def _walk(output: Mapping[str, Any] | None) -> tuple[int, int] | None:
     if output is None or not output["samples"][0]["walk"]:
         return None
@@ -144,7 +149,7 @@ def _share(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
-def _residuals(prompts: Sequence[tuple[int, int]]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _residuals(prompts: Sequence[tuple[float, float]]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Each prompt's share in the deviation of accepted / drafts, whose mean is 0: the linearised ratio."""
     drafts, accepted = np.array(prompts, dtype=float).T
     ratio = accepted.sum() / drafts.sum()

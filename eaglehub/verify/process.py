@@ -64,6 +64,7 @@ class EngineRun:
 
     facts: Mapping[str, Any]
     stages: Mapping[str, float]
+    inside: Mapping[str, Any] | None
     jobs: Mapping[str, Any]
     seconds: float
 
@@ -111,7 +112,7 @@ def run_engine(request: Mapping[str, Any], interpreter: Interpreter) -> EngineRu
         result = json.loads(result_file.read_bytes())
         if result["error"]:
             return _with_error(result["error"], _tail(log_file), seconds)
-        return EngineRun(result["facts"], result["seconds"], result["jobs"], seconds)
+        return EngineRun(result["facts"], result["seconds"], result["inside"], result["jobs"], seconds)
 
 
 @contextlib.contextmanager

@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from eaglehub import __version__
-from eaglehub.report.cases import Case, CasesReport, Suite
-from eaglehub.report.text import escaped
+from eaglehub.report.cases import CasesReport, Suite
 from eaglehub.verify.checks import CheckResult, Verdict
 from eaglehub.verify.process import EngineRun, Failure
+from eaglehub.verify.shown import acceptance_lines, as_case, overall, render_checks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from eaglehub.environment.hardware import Hardware
+    from eaglehub.verify.fast import Level
     from eaglehub.verify.metrics import Acceptance
     from eaglehub.verify.request import EngineOptions
+    from eaglehub.verify.robust import Robustness
 
 REPORT_FILE = "eaglehub-verify.json"
-
-_STYLES = {Verdict.PASS: "green", Verdict.FAIL: "bold red", Verdict.WARN: "yellow", Verdict.SKIPPED: "dim"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ class VerifyReport(CasesReport):
     Attributes:
         results: one for each check that was asked for.
         facts: what vLLM said about itself.
+        robust: acceptance by suite; empty when that was not asked for.
+        fast: what was measured of its speed; empty when that was not asked for.
         asked: the runner asked for and the time limit of an engine.
         prompts: their digest and how many; their texts only if asked for.
         runs: each engine run by name.
@@ -46,6 +48,8 @@ class VerifyReport(CasesReport):
     results: tuple[CheckResult, ...]
     acceptance: Acceptance | None
     compared_acceptance: Acceptance | None
+    robust: tuple[Robustness, ...]
+    fast: tuple[Level, ...]
     facts: Mapping[str, Any]
     hardware: Hardware
     options: EngineOptions
@@ -57,8 +61,7 @@ class VerifyReport(CasesReport):
     @property
     def verdict(self) -> Verdict:
         """Fail if any check failed."""
-        failed = any(result.verdict is Verdict.FAIL for result in self.results)
-        return Verdict.FAIL if failed else Verdict.PASS
+        return overall(self.results)
 
     @property
     def exit_code(self) -> int:
@@ -73,6 +76,8 @@ class VerifyReport(CasesReport):
             "checks": [result.to_json() for result in self.results],
             "acceptance": self.acceptance and self.acceptance.to_json(),
             "compared_acceptance": self.compared_acceptance and self.compared_acceptance.to_json(),
+            "robust": [suite.to_json() for suite in self.robust],
+            "fast": [level.to_json() for level in self.fast],
             "drafter": dict(self.drafter),
             "compared": self.compared and dict(self.compared),
             "target": dict(self.target),
@@ -85,28 +90,18 @@ class VerifyReport(CasesReport):
 
     def suites(self) -> Iterator[Suite]:
         """A case a check."""
-        yield Suite(str(self.drafter["name"]), tuple(map(_case, self.results)))
+        yield Suite(str(self.drafter["name"]), tuple(map(as_case, self.results)))
 
     def render(self, console: Console) -> None:
         """Print the verdict, a line for each check, and the acceptance."""
-        console.print(escaped(f"{self.drafter['name']} on {self.target['name']}"), style="bold", soft_wrap=True)
-        width = max(len(result.check.id) for result in self.results)
-        for result in self.results:
-            console.print(f"  {result.verdict:<8}", style=_STYLES[result.verdict], end="")
-            console.print(escaped(f"{result.check.id:<{width}}  {result.summary}"), soft_wrap=True)
-            for line in _details(result) if result.verdict is Verdict.FAIL else ():
-                console.print(escaped(f"    {line}"), soft_wrap=True)
-        for line in self._numbers():
-            console.print(escaped(line), soft_wrap=True)
-        console.print(f"verdict: {self.verdict}", style=_STYLES[self.verdict])
+        render_checks(console, f"{self.drafter['name']} on {self.target['name']}", self.results, self._numbers())
 
     def _numbers(self) -> Iterator[str]:
-        for name, acceptance in (("acceptance", self.acceptance), ("compared", self.compared_acceptance)):
-            if acceptance:
-                low, high = acceptance.confidence_interval
-                yield f"{name}: length {acceptance.acceptance_length:.3f} ({low:.3f} to {high:.3f})"
-                rates = " ".join(f"{rate:.3f}" for rate in acceptance.per_position_acceptance_rates)
-                yield f"  per position {rates}; {acceptance.num_drafts} drafts"
+        yield from acceptance_lines("acceptance", self.acceptance)
+        yield from acceptance_lines("compared", self.compared_acceptance)
+        yield from (suite.line() for suite in self.robust)
+        for level in self.fast:
+            yield level.line()
         if self.facts:
             engine = f"vLLM {self.facts['vllm']}, {self.facts['runner']} runner, {self.facts['platform']}"
             yield f"engine: {engine}, {self.facts['dtype']}"
@@ -120,26 +115,6 @@ class VerifyReport(CasesReport):
             "vllm_s": sum(run["import_s"] + run["start_s"] + run["generate_s"] for run in runs),
             "runs": runs,
         }
-
-
-def _case(result: CheckResult) -> Case:
-    check, failed = result.check, result.verdict is Verdict.FAIL
-    return Case(
-        check.id,
-        check.title,
-        failure=result.summary if failed else "",
-        skipped=result.summary if result.verdict is Verdict.SKIPPED else "",
-        output=tuple(_details(result)) if failed else (result.summary,),
-    )
-
-
-def _details(result: CheckResult) -> Iterator[str]:
-    """What helps with a failure."""
-    if result.threshold:
-        yield f"wanted: {result.threshold}"
-    if fix := result.evidence.get("fix"):
-        yield f"fix: {fix}"
-    yield from (f"log: {line}" for line in result.evidence.get("log", ()))
 
 
 def _run_time(name: str, run: EngineRun | Failure) -> dict[str, Any]:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from eaglehub.drafter.target import Target
     from eaglehub.prompts import Conversation
 
+CONCURRENCIES = (1, 4, 16)
+MIN_TIMED = 8
 SAMPLES = 512
 SAMPLED_TOKENS = 4
 # A schema with choices at every step and an end: what a weak model fills in is still bounded.
@@ -38,6 +40,7 @@ _MODEL_LEN = 4096
 _FEW = 4
 _SHORT_TOKENS = 48
 _SAMPLING_PROMPTS = 4
+_RECORDED_PROMPTS = 16
 _TOP = 20
 _OTHER_SEED = 1_000_003
 # Small budgets, so that a few long prompts must be prefilled in pieces; see the lossless checks.
@@ -84,6 +87,11 @@ class EngineOptions:
         return {**shown, "extra": sorted(self.extra)}
 
 
+def model_len(options: EngineOptions, target: Target) -> int:
+    """Positions of the longest sequence."""
+    return options.max_model_len or min(target.max_position_embeddings or _MODEL_LEN, _MODEL_LEN)
+
+
 def engine_request(
     options: EngineOptions, folder: Path, target: Target, jobs: Sequence[Mapping[str, Any]], drafter: Path | None
 ) -> dict[str, Any]:
@@ -99,7 +107,7 @@ def engine_request(
         "distributed_executor_backend": options.distributed_executor_backend,
         "gpu_memory_utilization": options.gpu_memory_utilization,
         "attention_backend": options.attention_backend,
-        "max_model_len": options.max_model_len or min(target.max_position_embeddings or _MODEL_LEN, _MODEL_LEN),
+        "max_model_len": model_len(options, target),
         "disable_log_stats": False,
         "enable_prefix_caching": True,
         **_BATCH_BUDGET,
@@ -111,8 +119,17 @@ def engine_request(
         "optional": {"per_request_spec_decode_metrics": "summary"} if drafter else {},
         "speculative": _speculative(options, drafter) if drafter else None,
         "draft_tokens": options.num_speculative_tokens,
+        "look": False,
         "jobs": list(jobs),
     }
+
+
+def look_inside(request: dict[str, Any], record: Path) -> None:
+    """Let the worker look inside the drafter, and record what passes to and fro in the batch."""
+    request["look"] = True
+    for job in request["jobs"]:
+        if job["name"] == "batch":
+            job["record"] = {"file": str(record), "prompts": _RECORDED_PROMPTS}
 
 
 def _speculative(options: EngineOptions, drafter: Path) -> dict[str, Any]:
@@ -123,7 +140,7 @@ def build_jobs(names: Collection[str], prompts: Sequence[Conversation], max_toke
     """The jobs of these names, in the order in which the worker must run them.
 
     Args:
-        names: of `batch`, `single`, `long`, `repeat`, `stop`, `json`, `sampling`.
+        names: of `batch`, `single`, `long`, `repeat`, `stop`, `json`, `sampling`, `fast`.
         prompts: the user's; long prompts are always eaglehub's own.
         max_tokens: tokens to generate for each of them.
     """
@@ -156,6 +173,12 @@ def build_jobs(names: Collection[str], prompts: Sequence[Conversation], max_toke
             "max_tokens": SAMPLED_TOKENS,
             "temperature": 1.0,
             "samples": SAMPLES // min(_SAMPLING_PROMPTS, len(messages)),
+        },
+        {
+            "name": "fast",
+            "conversations": messages,
+            "max_tokens": max_tokens,
+            "levels": [{"concurrency": each, "requests": max(MIN_TIMED, 2 * each)} for each in CONCURRENCIES],
         },
     ]
     return [job for job in jobs if job["name"] in names]

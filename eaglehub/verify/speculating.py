@@ -54,6 +54,11 @@ def run_speculating(
     return _JUDGES[check.id](check, acceptance, thresholds)
 
 
+def tolerance(acceptance: Acceptance, other: Acceptance) -> float:
+    """How much shorter an acceptance length may be than another: the larger of 2 % and the confidence interval."""
+    return max(_TOLERANCE * other.acceptance_length, paired_half_width(acceptance, other))
+
+
 def _judge_drafts(check: Check, acceptance: Acceptance, _: Thresholds) -> CheckResult:
     return CheckResult(
         check,
@@ -102,19 +107,18 @@ def _judge_baseline(check: Check, acceptance: Acceptance, thresholds: Thresholds
 
 def _judge_against(check: Check, acceptance: Acceptance, other: Acceptance, name: str) -> CheckResult:
     ours, theirs = acceptance.acceptance_length, other.acceptance_length
-    half_width = paired_half_width(acceptance, other)
-    tolerance = max(_TOLERANCE * theirs, half_width)
+    half_width, allowed = paired_half_width(acceptance, other), tolerance(acceptance, other)
     return CheckResult(
         check,
-        Verdict.PASS if ours >= theirs - tolerance else Verdict.FAIL,
+        Verdict.PASS if ours >= theirs - allowed else Verdict.FAIL,
         f"acceptance length {ours:.3f}, {name} {theirs:.3f}: {ours - theirs:+.3f} (95 % +-{half_width:.3f})",
-        f"at least {name}'s less {tolerance:.3f} (the larger of 2 % and the confidence interval)",
+        f"at least {name}'s less {allowed:.3f} (the larger of 2 % and the confidence interval)",
         {
             "acceptance_length": ours,
             "other_acceptance_length": theirs,
             "difference": ours - theirs,
             "half_width": half_width,
-            "tolerance": tolerance,
+            "tolerance": allowed,
         },
     )
 

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eaglehub.checkpoint import open_checkpoint
-from eaglehub.drafter.target import read_target
 from eaglehub.environment.hardware import describe_hardware
-from eaglehub.errors import EnvironmentProblem, UsageProblem
+from eaglehub.errors import UsageProblem
 from eaglehub.prompts import digest
 from eaglehub.verify.checks import ENGINE, CheckResult, Verdict
-from eaglehub.verify.identity import describe_drafter, describe_target
+from eaglehub.verify.diagnosis import Differences, differences
+from eaglehub.verify.engines import Engines
+from eaglehub.verify.fast import Level, compare_levels, judge_speedup
+from eaglehub.verify.identity import describe_drafter, describe_target, written_config
+from eaglehub.verify.inspection import INSIDE, Inspection
 from eaglehub.verify.lossless import LOSSLESS, run_lossless
 from eaglehub.verify.metrics import Acceptance, acceptance_of
-from eaglehub.verify.process import EngineRun, Failure, run_engine
+from eaglehub.verify.process import EngineRun, Failure
 from eaglehub.verify.report import VerifyReport
-from eaglehub.verify.request import build_jobs, engine_request
+from eaglehub.verify.robust import FAMILIES as ROBUST
+from eaglehub.verify.robust import Gates, Robustness, judge_robustness
 from eaglehub.verify.speculating import Thresholds, run_speculating
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
     from eaglehub.prompts import Conversation
+    from eaglehub.verify.baseline import Baseline
     from eaglehub.verify.checks import Check
     from eaglehub.verify.process import Interpreter
     from eaglehub.verify.request import EngineOptions
@@ -41,6 +47,9 @@ class Task:
         prompts: what the target is asked.
         max_tokens: tokens to generate for each prompt.
         checks: which.
+        baseline: an earlier report.
+        gates: what is asked of acceptance under other conditions.
+        min_speedups: least speedup by concurrency.
         include_text: whether the report may hold prompts and answers.
     """
 
@@ -51,6 +60,9 @@ class Task:
     max_tokens: int
     checks: Sequence[Check]
     thresholds: Thresholds
+    baseline: Baseline | None
+    gates: Gates
+    min_speedups: Mapping[int, float]
     options: EngineOptions
     interpreter: Interpreter
     include_text: bool
@@ -68,8 +80,13 @@ def verify(task: Task, announce: Callable[[str], None]) -> VerifyReport:
         UsageProblem: impossible thresholds.
         EnvironmentProblem: no vLLM, or the target alone does not run.
     """
+    with tempfile.TemporaryDirectory(prefix="eaglehub-record-") as scratch:
+        return _verify(task, announce, Path(scratch, "record"))
+
+
+def _verify(task: Task, announce: Callable[[str], None], record: Path) -> VerifyReport:
     started = time.monotonic()
-    engines = _Engines(task, announce)
+    engines = Engines(task, announce, record)
     drafter_identity = describe_drafter(open_checkpoint(task.drafter))
     other_identity = describe_drafter(open_checkpoint(task.other)) if task.other else None
     _check_thresholds(task)
@@ -79,14 +96,19 @@ def verify(task: Task, announce: Callable[[str], None]) -> VerifyReport:
         # Whose fault it is, only the target alone can tell.
         target = target or engines.target()
     other = engines.drafter(task.other, "compare") if task.other and isinstance(drafter, EngineRun) else None
-    results = [_judge(check, task, target, drafter, other) for check in task.checks]
+    runs = _Runs(target, drafter, other)
+    found = _differences(task, drafter_identity, other_identity)
+    robust = engines.robustness(drafter)
+    results = _judge_all(task, runs, engines.inspection(drafter, found), robust)
     return VerifyReport(
         drafter=drafter_identity,
         target=describe_target(engines.target_config, task.target),
         compared=other_identity,
-        results=tuple(results),
+        results=results,
         acceptance=_acceptance(drafter, task),
         compared_acceptance=_acceptance(other, task),
+        robust=robust,
+        fast=_levels(target, drafter),
         facts=next(run.facts for run in (drafter, target) if isinstance(run, EngineRun)),
         hardware=describe_hardware(),
         options=task.options,
@@ -97,53 +119,20 @@ def verify(task: Task, announce: Callable[[str], None]) -> VerifyReport:
     )
 
 
-class _Engines:
-    """The engine runs of one task, each configuration started once."""
+class _Runs(NamedTuple):
+    """The engine runs that checks look at."""
 
-    def __init__(self, task: Task, announce: Callable[[str], None]) -> None:
-        self.task = task
-        self.announce = announce
-        self.target_config = read_target(task.target)
-        self.runs: dict[str, EngineRun | Failure] = {}
-
-    def target(self) -> EngineRun:
-        """Run the target alone.
-
-        Raises:
-            EnvironmentProblem: it does not run.
-        """
-        wanted = {job for check in self.task.checks if check.needs_target for job in check.jobs}
-        run = self._run("target", None, wanted)
-        if isinstance(run, Failure):
-            what = f"vLLM does not run the target alone: {run.message}: {run.cause.what}"
-            end = f"its log ends: {run.log[-1]}" if run.log else ""
-            raise EnvironmentProblem(what, where=run.stage, fix=run.cause.fix or end)
-        return run
-
-    def drafter(self, folder: Path, name: str) -> EngineRun | Failure:
-        """Run the target with a drafter; one that is only compared with has only its acceptance measured."""
-        wanted = {job for check in self.task.checks for job in check.jobs} if name == "drafter" else {"batch"}
-        return self._run(name, folder, wanted)
-
-    def _run(self, name: str, drafter: Path | None, wanted: set[str]) -> EngineRun | Failure:
-        task = self.task
-        self.announce(f"running vLLM with {'the target alone' if drafter is None else f'the drafter {drafter.name}'}")
-        jobs = build_jobs(wanted, task.prompts, task.max_tokens)
-        if "stop" in wanted and "target" in self.runs:
-            _use_stops_of(self.runs["target"], jobs)
-        request = engine_request(task.options, task.target, self.target_config, jobs, drafter)
-        self.runs[name] = run_engine(request, task.interpreter)
-        return self.runs[name]
+    target: EngineRun | None
+    drafter: EngineRun | Failure
+    other: EngineRun | Failure | None
 
 
-def _use_stops_of(run: EngineRun | Failure, jobs: list[dict[str, Any]]) -> None:
-    """The drafter's run stops at the strings that were taken from the target's answers, whatever its own are."""
-    if isinstance(run, EngineRun) and "outputs" in run.jobs.get("stop", {}):
-        stops = [output and output["samples"][0]["stop"] for output in run.jobs["stop"]["outputs"]]
-        for job in jobs:
-            if job["name"] == "stop":
-                del job["stop_from"]
-                job["stop"] = stops
+def _differences(task: Task, ours: Mapping[str, Any], theirs: Mapping[str, Any] | None) -> list[Differences]:
+    found = [differences(ours, task.baseline.drafter, "the baseline", binding=True)] if task.baseline else []
+    found += [differences(ours, theirs, "the other drafter")] if theirs else []
+    written = written_config(task.drafter)
+    # Which tensors were written is not kept: they count as unchanged.
+    return found + ([differences(ours, {**ours, "config": written}, "what eaglehub wrote")] if written else [])
 
 
 def _check_thresholds(task: Task) -> None:
@@ -153,6 +142,20 @@ def _check_thresholds(task: Task) -> None:
             raise UsageProblem(
                 f"there is no draft position {position}", where="--min-position-rate", fix=f"0 to {count - 1}"
             )
+
+
+def _judge_all(
+    task: Task, runs: _Runs, inspection: Inspection | None, robust: Sequence[Robustness]
+) -> tuple[CheckResult, ...]:
+    results: list[CheckResult] = []
+    for check in task.checks:
+        if inspection and check.id in INSIDE:
+            results.append(inspection.judge(check, results))
+        elif inspection and check.id in ROBUST:
+            results.append(judge_robustness(check, robust, task.gates))
+        else:
+            results.append(_judge(check, task, *runs))
+    return tuple(results)
 
 
 def _judge(
@@ -168,6 +171,8 @@ def _judge(
         return CheckResult(check, Verdict.SKIPPED, "vLLM does not run with the drafter")
     if check.id in LOSSLESS and target:
         return run_lossless(check, target, drafter)
+    if check.id == "fast.speedup":
+        return judge_speedup(check, _levels(target, drafter), task.min_speedups)
     compared: Acceptance | str = "no --compare is given"
     if isinstance(other, EngineRun):
         compared = acceptance_of(other.jobs["batch"], task.options.num_speculative_tokens)
@@ -200,6 +205,12 @@ def _acceptance(run: EngineRun | Failure | None, task: Task) -> Acceptance | Non
     if isinstance(run, EngineRun) and "outputs" in run.jobs.get("batch", {}):
         return acceptance_of(run.jobs["batch"], task.options.num_speculative_tokens)
     return None
+
+
+def _levels(target: EngineRun | None, drafter: EngineRun | Failure) -> tuple[Level, ...]:
+    if target and isinstance(drafter, EngineRun) and "fast" in drafter.jobs:
+        return compare_levels(target.jobs["fast"], drafter.jobs["fast"])
+    return ()
 
 
 def _prompts(task: Task, run: EngineRun | Failure) -> dict[str, Any]:

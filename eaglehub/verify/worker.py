@@ -1,4 +1,4 @@
-"""Runs one vLLM engine and reports what it did; the only module that imports vLLM, in a process of its own.
+"""Runs one vLLM engine and reports what it did, in a process of its own; it and what it loads from here import vLLM.
 
 `python -m eaglehub.verify.worker REQUEST.json RESULT.json`, or the same by file path. It needs vLLM and the standard
 library only, so the interpreter can be another than eaglehub's. Its standard input is a lifeline: when that closes, the
@@ -8,24 +8,30 @@ The request:
 
 - `engine`: arguments of `vllm.LLM`; `cpu_engine`: those that count only on a CPU; `optional`: those that are dropped by
   a vLLM that does not know them; `speculative`: vLLM's `speculative_config`, or null for the target alone;
+- `look`: whether to look inside the drafter, see `inside`;
 - `jobs`: batches of prompts, run in this order on the one engine. Each has a `name`, `conversations` (lists of
-  messages) and `max_tokens`, and may have `one_by_one`; `clip` (cut a prompt that is too long, instead of leaving it
-  out); `keep_cache` (of prefixes, from the job before); `temperature` and `samples`; `alternatives` (how many
-  other tokens to look at); `json_schema`; `stop` (a stop string for each prompt) or `stop_from` (a job, from the middle
-  of whose texts they are taken).
+  messages) or `prompts` (lists of token ids), and `max_tokens`, and may have `one_by_one`; `clip` (cut a prompt that is
+  too long, instead of leaving it out); `keep_cache` (of prefixes, from the job before); `temperature` and `samples`;
+  `alternatives` (how many other tokens to look at); `json_schema`; `stop` (a stop string for each prompt) or
+  `stop_from` (a job, from the middle of whose texts they are taken); `record` (into which `file` to write what passes
+  between target and drafter for the shortest of the `prompts`, see `inside`). One with `levels` measures speed: each
+  level has a `concurrency` and a number of `requests`, which take the conversations in turn.
 
-The result has `error` (null, or a message and its `stage`), `facts` about the engine, `seconds` by stage and `jobs` by
-name. A job gives `seconds`, `outputs` and vLLM's `counters` for it; or the `error` with which vLLM refused it; or the
-`defect` of this vLLM for which it was not run. An output, null where the prompt was left out, has `prompt_tokens`,
-`cached_tokens` and `samples`. A sample has `tokens`, `text`, `stop` (the string it was asked to stop at), `finish`,
-`alternatives` (for each token the others, and how many nats less likely they were) and `walk` (how many drafts had 0,
-1, ... tokens accepted, and how many tokens were drafted), null where vLLM does not tell.
+The result has `error` (null, or a message and its `stage`), `facts` about the engine, `seconds` by stage, `inside`
+(what the drafter's module holds, null if not looked at or unknown) and `jobs` by name. A job gives `seconds`, `outputs`
+and vLLM's `counters` for it; or the `error` with which vLLM refused it; or the `defect` of this vLLM for which it was
+not run; with `record` also the numbers of the prompts `recorded`. One with `levels` gives what `pacing.run_at` returns
+for each of them. An output, null where the prompt was left out, has `prompt_tokens`, `cached_tokens` and `samples`. A
+sample has `tokens`, `text`, `stop` (the string it was asked to stop at), `finish`, `alternatives` (for each token the
+others, and how many nats less likely they were) and `walk` (how many drafts had 0, 1, ... tokens accepted, and how many
+tokens were drafted), null where vLLM does not tell.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib.util
 import json
 import os
 import signal
@@ -38,7 +44,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_NEAR = 1.0  # nats; a token that much less likely is no alternative at any precision
 STAGE_MARK = "[eaglehub] "
 
 
@@ -68,7 +73,9 @@ class Worker:
         self.llm: Any = None
         self.tokenizer: Any = None
         self.config: Any = None
-        self.result: dict[str, Any] = {"error": None, "facts": {}, "seconds": {}, "jobs": {}}
+        self.observed = beside("observed")
+        self.inside: Any = None
+        self.result: dict[str, Any] = {"error": None, "facts": {}, "seconds": {}, "inside": None, "jobs": {}}
 
     def run(self) -> None:
         """Fill `result`; what vLLM raises passes through."""
@@ -78,15 +85,22 @@ class Worker:
             self.llm = vllm.LLM(**self._engine_arguments())
         self.tokenizer = self.llm.get_tokenizer()
         self.config = self.llm.llm_engine.vllm_config
-        self.result["facts"] = self._facts()
-        defect = _sampling_defect() if self.request["speculative"] and self._on_cpu() else ""
+        self.result["facts"] = self.observed.facts(self.config)
+        if self.request["look"]:
+            with self._timed("look"):
+                self.inside = beside("inside").Inside(self.llm)
+                self.result["inside"] = self.inside.describe()
+        defect = ""
+        if self.request["speculative"] and self._on_cpu():
+            defect = self.llm.collective_rpc(self.observed.sampling_defect)[0]
         for job in self.request["jobs"]:
             self._announce(f"job {job['name']}")
             if defect and job.get("temperature"):
                 self.result["jobs"][job["name"]] = {"defect": defect}
                 continue
             try:
-                self.result["jobs"][job["name"]] = self._run_job(job)
+                run = self._run_levels if "levels" in job else self._run_job
+                self.result["jobs"][job["name"]] = run(job)
             except (ValueError, ImportError, NotImplementedError) as error:
                 if "json_schema" not in job:
                     raise
@@ -111,7 +125,7 @@ class Worker:
         return bool(current_platform.is_cpu())
 
     def _run_job(self, job: dict[str, Any]) -> dict[str, Any]:
-        prompts = [self._tokenize(conversation) for conversation in job["conversations"]]
+        prompts = job.get("prompts") or [self._tokenize(conversation) for conversation in job["conversations"]]
         room = self._room(job["max_tokens"])
         if job.get("clip"):
             prompts = [prompt[-room:] for prompt in prompts]
@@ -119,15 +133,39 @@ class Worker:
         if not job.get("keep_cache"):
             self.llm.reset_prefix_cache()
         stops = self._stops(job, len(prompts))
-        requests = [({"prompt_token_ids": prompts[number]}, _sampling(job, stops[number])) for number in kept]
+        watched = self._watch(job, {number: prompts[number] for number in kept})
+        requests = [
+            ({"prompt_token_ids": prompts[number]}, _sampling(job, stops[number], whole=number in watched))
+            for number in kept
+        ]
         groups = [[request] for request in requests] if job.get("one_by_one") else [requests]
-        before, started = self._counters(), time.monotonic()
+        before, started = self.observed.counters(self.llm), time.monotonic()
         finished = [output for group in groups if group for output in self._generate(group)]
         seconds = time.monotonic() - started
         outputs: list[Any] = [None] * len(prompts)
         for number, output in zip(kept, finished, strict=True):
-            outputs[number] = _describe(output, stops[number])
-        return {"seconds": seconds, "outputs": outputs, "counters": _difference(self._counters(), before)}
+            outputs[number] = self.observed.describe(output, stops[number])
+        result = {
+            "seconds": seconds,
+            "outputs": outputs,
+            "counters": self.observed.difference(self.observed.counters(self.llm), before),
+        }
+        return result | ({"recorded": self.inside.save(job["record"]["file"])} if watched else {})
+
+    def _watch(self, job: dict[str, Any], prompts: dict[int, list[int]]) -> dict[int, list[int]]:
+        """Begin to record the shortest prompts, if the job asks for it and this vLLM can; returns them."""
+        if "record" not in job:
+            return {}
+        shortest = sorted(prompts.items(), key=lambda prompt: len(prompt[1]))
+        chosen = dict(shortest[: job["record"]["prompts"]])
+        return chosen if self.inside.watch(chosen) else {}
+
+    def _run_levels(self, job: dict[str, Any]) -> dict[str, Any]:
+        tokenized = map(self._tokenize, job["conversations"])
+        prompts = [prompt for prompt in tokenized if len(prompt) <= self._room(job["max_tokens"])]
+        started = time.monotonic()
+        levels = beside("pacing").run_levels(self.llm.llm_engine, job, prompts) if prompts else []
+        return {"seconds": time.monotonic() - started, "levels": levels}
 
     def _room(self, max_tokens: int) -> int:
         """Longest prompt that can be served, the same in every run of one task.
@@ -165,35 +203,6 @@ class Worker:
         stops: list[str | None] = job.get("stop") or [None] * count
         return stops
 
-    def _counters(self) -> dict[str, Any]:
-        prefix = "vllm:spec_decode_num_"
-        counters: dict[str, Any] = {}
-        for metric in self.llm.get_metrics():
-            if metric.name.startswith(prefix):
-                counters[metric.name.removeprefix(prefix)] = getattr(metric, "values", None) or metric.value
-        return counters
-
-    def _facts(self) -> dict[str, Any]:
-        import torch
-        import vllm
-
-        model, scheduler, cache = self.config.model_config, self.config.scheduler_config, self.config.cache_config
-        gpu = torch.cuda.is_available()
-        return {
-            "vllm": vllm.__version__,
-            "torch": torch.__version__,
-            "python": sys.version.split()[0],
-            "platform": "rocm" if gpu and torch.version.hip else "cuda" if gpu else "cpu",
-            "devices": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())] if gpu else [],
-            "runner": "v2" if getattr(self.config, "use_v2_model_runner", False) else "v1",
-            "dtype": str(model.dtype).removeprefix("torch."),
-            "max_model_len": model.max_model_len,
-            "max_num_batched_tokens": scheduler.max_num_batched_tokens,
-            "chunked_prefill": bool(getattr(scheduler, "enable_chunked_prefill", False)),
-            "prefix_caching": bool(cache.enable_prefix_caching),
-            "block_size": cache.block_size,
-        }
-
     @contextlib.contextmanager
     def _timed(self, stage: str) -> Iterator[None]:
         self._announce(stage)
@@ -207,7 +216,18 @@ class Worker:
         print(f"{STAGE_MARK}{stage}", file=sys.stderr, flush=True)
 
 
-def _sampling(job: dict[str, Any], stop: str | None) -> Any:
+def beside(name: str) -> Any:
+    """The module of that name in this file's folder, which need not be part of a package under this interpreter."""
+    spec = importlib.util.spec_from_file_location(f"eaglehub_{name}", Path(__file__).with_name(f"{name}.py"))
+    if spec is None or spec.loader is None:
+        raise ImportError(name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _sampling(job: dict[str, Any], stop: str | None, *, whole: bool) -> Any:
+    """`whole` asks for a prompt's states even where another's are cached."""
     from vllm import SamplingParams
 
     structured: dict[str, Any] = {}
@@ -221,50 +241,9 @@ def _sampling(job: dict[str, Any], stop: str | None) -> Any:
         max_tokens=job["max_tokens"],
         logprobs=job.get("alternatives"),
         stop=[stop] if stop else None,
+        skip_reading_prefix_cache=whole or None,
         **structured,
     )
-
-
-def _sampling_defect() -> str:
-    """Whether vLLM's CPU sampler spreads the temperatures of requests over their drafted tokens.
-
-    Up to 0.32 at least it fills a copy, and divides by memory that nobody has written to.
-    """
-    import torch
-    from vllm.v1.sample.rejection_sampler import expand_batch_to_tokens
-
-    temperatures, ends = torch.tensor([0.37, 1.91]), torch.tensor([1, 3], dtype=torch.int32)
-    if torch.equal(expand_batch_to_tokens(temperatures, ends, 3), temperatures[torch.tensor([0, 1, 1])]):
-        return ""
-    return "on a CPU this vLLM verifies drafts with uninitialised temperatures, so sampling is wrong with any drafter"
-
-
-def _describe(output: Any, stop: str | None) -> dict[str, Any]:
-    return {
-        "prompt_tokens": len(output.prompt_token_ids),
-        "cached_tokens": output.num_cached_tokens or 0,
-        "samples": [_describe_sample(sample, stop) for sample in output.outputs],
-    }
-
-
-def _describe_sample(sample: Any, stop: str | None) -> dict[str, Any]:
-    tokens = list(sample.token_ids)
-    walk = getattr(sample, "spec_decode_metrics", None)
-    return {
-        "tokens": tokens,
-        "text": sample.text,
-        "stop": stop,
-        "finish": sample.finish_reason,
-        "alternatives": [_near(ranks, token) for ranks, token in zip(sample.logprobs or [], tokens, strict=False)],
-        "walk": {"accepted": list(walk.histogram), "drafted": walk.num_draft_tokens} if walk else None,
-    }
-
-
-def _near(ranks: dict[int, Any], token: int) -> list[list[float]]:
-    """The other tokens that were about as likely as the chosen one, and by how many nats less."""
-    chosen = ranks[token].logprob
-    others = [[other, chosen - rank.logprob] for other, rank in ranks.items() if other != token]
-    return [pair for pair in others if abs(pair[1]) <= _NEAR]
 
 
 def _without_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -278,17 +257,6 @@ def _middle(text: str) -> str | None:
     """Three letters from the middle, so that a stop string falls between tokens as often as not."""
     plain = text.replace("\ufffd", "").strip()
     return plain[len(plain) // 2 : len(plain) // 2 + 3].strip() or None
-
-
-def _difference(after: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    difference: dict[str, Any] = {}
-    for name, value in after.items():
-        if isinstance(value, list):
-            earlier = before.get(name) or [0] * len(value)
-            difference[name] = [int(new - old) for new, old in zip(value, earlier, strict=True)]
-        else:
-            difference[name] = int(value - (before.get(name) or 0))
-    return difference
 
 
 def _end_with_parent() -> None:

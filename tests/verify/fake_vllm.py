@@ -43,7 +43,7 @@ def main(mode: str, request_file: Path, result_file: Path) -> None:
     print("[eaglehub] start", file=sys.stderr, flush=True)
     misbehave(mode, drafter is not None, result_file)
     jobs = {job["name"]: run_job(mode, job, drafter) for job in request["jobs"]}
-    result = {"error": None, "facts": FACTS, "seconds": {"import": 0.01, "start": 0.01}, "jobs": jobs}
+    result = {"error": None, "facts": FACTS, "seconds": {"import": 0.01, "start": 0.01}, "inside": None, "jobs": jobs}
     result_file.write_text(json.dumps(result))
 
 
@@ -76,12 +76,22 @@ def run_job(mode: str, job: dict[str, Any], drafter: dict[str, Any] | None) -> d
         return {"error": "no grammar for this tokenizer"}
     if job["name"] == "sampling" and mode == "defect" and drafter:
         return {"defect": "a fault of this vLLM"}
-    outputs = [run_prompt(mode, job, number, drafter) for number in range(len(job["conversations"]))]
+    if "levels" in job:
+        return {"seconds": 0.01, "levels": [run_level(level, drafter is not None) for level in job["levels"]]}
+    prompts = job.get("prompts") or job["conversations"]
+    outputs = [run_prompt(mode, job, number, drafter) for number in range(len(prompts))]
     walks = [sample["walk"] for output in outputs for sample in output["samples"] if sample["walk"]]
     accepted = [sum(sum(walk["accepted"][i + 1 :]) for walk in walks) for i in range(K)]
     drafts = sum(sum(walk["accepted"]) for walk in walks)
     counters = {"drafts": drafts, "draft_tokens": K * drafts, "accepted_tokens_per_pos": accepted}
     return {"seconds": 0.01, "outputs": outputs, "counters": counters if drafter else {}}
+
+
+def run_level(level: dict[str, int], drafting: bool) -> dict[str, Any]:
+    """100 tokens a request, at 50 tokens/s alone and twice that with a drafter, less the more users there are."""
+    seconds = 2.0 * level["concurrency"] ** 0.5 / (2 if drafting else 1)
+    requests = [{"tokens": 100, "first_token_s": 0.01, "seconds": seconds}] * level["requests"]
+    return {"concurrency": level["concurrency"], "seconds": seconds * 2, "requests": requests}
 
 
 def run_prompt(mode: str, job: dict[str, Any], number: int, drafter: dict[str, Any] | None) -> dict[str, Any]:

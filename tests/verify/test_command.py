@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from tests.cli_runner import Result
     from tests.verify.conftest import Bench
 
+USUAL = [check.id for check in CATALOGUE.values() if not check.on_request]
+
+# What the fake vLLM does not show.
+HIDDEN = ("loaded.weights", "loaded.flags", "faithful.drafts", "diagnosis.cause")
+
 
 def verdicts(result: Result) -> dict[str, str]:
     return {check["id"]: check["verdict"] for check in validate(result)["checks"]}
@@ -43,8 +48,9 @@ def test_a_good_drafter_passes(bench: Bench) -> None:
     result = bench.verify("good", "--json")
     assert result.exit_code == 0
     found = verdicts(result)
-    assert list(found) == list(CATALOGUE)
+    assert list(found) == USUAL
     assert {check for check, verdict in found.items() if verdict != "pass"} == {
+        *HIDDEN,
         "speculating.position-rates",
         "speculating.baseline",
         "speculating.compare",
@@ -130,7 +136,11 @@ def test_a_refused_job(bench: Bench, mode: str, verdict: str) -> None:
 
 
 def test_a_useless_drafter_fails(bench: Bench) -> None:
-    assert failed(bench.verify("useless", "--json")) == ["speculating.acceptance-length"]
+    result = bench.verify("useless", "--json")
+    assert failed(result) == ["speculating.acceptance-length", "diagnosis.cause"]
+    (cause,) = (check for check in result.json()["checks"] if check["id"] == "diagnosis.cause")
+    assert cause["summary"].startswith("unexplained: ")
+    assert cause["evidence"]["missed"] == ["speculating.acceptance-length"]
 
 
 def test_an_engine_that_does_not_draft_fails(bench: Bench) -> None:
@@ -159,6 +169,18 @@ def test_an_earlier_report_is_a_baseline(bench: Bench) -> None:
     kept.write_bytes(baseline.read_bytes())
     assert verdicts(bench.verify("good", "--json", "--baseline", kept))["speculating.baseline"] == "pass"
     assert "speculating.baseline" in failed(bench.verify("useless", "--json", "--baseline", kept))
+
+
+def test_what_was_changed_by_hand_since_is_a_cause(bench: Bench) -> None:
+    source = bench.drafter.rename(bench.folder / "source")
+    assert run("convert", source, bench.drafter).exit_code == 0
+    config = bench.drafter / "config.json"
+    assert '"norm_output": true' in config.read_text()
+    config.write_text(config.read_text().replace('"norm_output": true', '"norm_output": false'))
+    (cause,) = (
+        check for check in bench.verify("useless", "--json").json()["checks"] if check["id"] == "diagnosis.cause"
+    )
+    assert "differs from what eaglehub wrote in norm_output (true, now false)" in cause["summary"]
 
 
 @pytest.mark.parametrize(
@@ -198,14 +220,15 @@ def test_only_what_is_asked_for_is_run(bench: Bench) -> None:
     assert [check["id"] for check in report["checks"]] == ["engine.drafter", "speculating.drafts"]
     assert [each["name"] for each in report["time"]["runs"]] == ["drafter"]
     assert [each["name"] for each in report["time"]["runs"][0]["jobs"]] == ["batch"]
-    ignoring = bench.verify("good", "--json", "--ignore", "lossless", "--ignore", "speculating.compare").json()
+    left_out = ("lossless", "loaded", "faithful", "diagnosis", "speculating.compare")
+    ignoring = bench.verify("good", "--json", *(f"--ignore={name}" for name in left_out)).json()
     assert [check["id"].partition(".")[0] for check in ignoring["checks"]] == ["engine"] + ["speculating"] * 4
 
 
 def test_junit(bench: Bench) -> None:
     result = bench.verify("lossy", "--format", "junit")
     (suite,) = ET.fromstring(result.stdout)
-    assert (suite.get("name"), suite.get("tests")) == ("drafter", str(len(CATALOGUE)))
+    assert (suite.get("name"), suite.get("tests")) == ("drafter", str(len(USUAL)))
     broken = [case.get("name") for case in suite if case.find("failure") is not None]
     assert broken[0] == "lossless.batch greedy output is the target's own, many prompts at once"
     assert len(broken) == int(suite.get("failures") or 0)
@@ -321,6 +344,8 @@ def test_unreadable_input(bench: Bench) -> None:
         (("--select", "lossles"), "no check is called 'lossles'"),
         (("--min-position-rate", "5=0.1"), "there is no draft position 5 (0 to 4)"),
         (("--min-position-rate", "x"), "is not I=R"),
+        (("--min-ratio", "x"), "is not SUITE=R"),
+        (("--min-ratio", "short=0.9"), "there is no suite 'short' (one of long, no_bos, "),
         (("--engine-arg", "x"), "is not KEY=VALUE"),
         (("--engine-arg", "model=y"), "model cannot be set (use --target)"),
         (("--python", "no-such-python"), "there is no interpreter 'no-such-python'"),

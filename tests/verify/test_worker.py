@@ -33,6 +33,7 @@ def start(folder: Path, jobs: list[dict[str, Any]], stub: str = "", **engine: An
         "optional": {"per_request_spec_decode_metrics": "summary", "unknown": 1},
         "speculative": {"method": "eagle3"},
         "draft_tokens": 2,
+        "look": False,
         "jobs": jobs,
     }
     (folder / "request.json").write_text(json.dumps(request))
@@ -105,6 +106,16 @@ def test_stop_strings_come_from_the_middle_of_another_answer(tmp_path: Path) -> 
 def test_a_template_without_a_system_role_gets_the_words_all_the_same(tmp_path: Path) -> None:
     result = work(tmp_path, job("batch", [ask("be kind", "system"), ask("hi")], max_tokens=30))
     assert result["jobs"]["batch"]["outputs"][0]["samples"][0]["text"][::-1] == "u:be kind\n\nhi;"
+
+
+def test_speed_is_measured_at_each_level(tmp_path: Path) -> None:
+    levels = [{"concurrency": 1, "requests": 3}, {"concurrency": 4, "requests": 5}]
+    result = work(tmp_path, job("fast", [ask("abc")], [ask("y" * 60)], [ask("x")], levels=levels))
+    assert result["error"] is None
+    measured = result["jobs"]["fast"]["levels"]
+    assert [(level["concurrency"], len(level["requests"])) for level in measured] == [(1, 3), (4, 5)]
+    assert all(request["tokens"] == 8 for level in measured for request in level["requests"])
+    assert all(0 < request["first_token_s"] < request["seconds"] for request in measured[0]["requests"])
 
 
 def test_an_error_is_a_result(tmp_path: Path) -> None:

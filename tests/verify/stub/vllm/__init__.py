@@ -23,6 +23,9 @@ class EngineArgs:
 
 
 class SamplingParams:
+    ignore_eos: bool
+    max_tokens: int
+
     def __init__(self, **params: Any) -> None:
         self.__dict__ |= params
 
@@ -39,6 +42,29 @@ class Tokenizer:
         return [ord(letter) for letter in text]
 
 
+class Engine:
+    """One token a step for each request."""
+
+    def __init__(self, **config: Any) -> None:
+        self.vllm_config = SimpleNamespace(**config)
+        self.requests: dict[str, list[Any]] = {}
+
+    def add_request(self, key: str, prompt: Any, params: SamplingParams) -> None:
+        assert params.ignore_eos
+        assert prompt["prompt_token_ids"]
+        self.requests[key] = [params.max_tokens, 0]
+
+    def step(self) -> list[Any]:
+        outputs = []
+        for key, (most, done) in list(self.requests.items()):
+            sample = SimpleNamespace(token_ids=[0] * (done + 1))
+            outputs.append(SimpleNamespace(request_id=key, outputs=[sample], finished=done + 1 == most))
+            self.requests[key][1] += 1
+            if done + 1 == most:
+                del self.requests[key]
+        return outputs
+
+
 class LLM:
     def __init__(self, **arguments: Any) -> None:
         if os.environ.get("STUB") == "hang":
@@ -49,14 +75,12 @@ class LLM:
         self.arguments = arguments
         self.calls: list[int] = []
         self.accepted = 0
-        self.llm_engine = SimpleNamespace(
-            vllm_config=SimpleNamespace(
-                model_config=SimpleNamespace(max_model_len=arguments["max_model_len"], dtype="torch.float32"),
-                scheduler_config=SimpleNamespace(
-                    max_num_batched_tokens=64, enable_chunked_prefill=arguments.get("enable_chunked_prefill", True)
-                ),
-                cache_config=SimpleNamespace(enable_prefix_caching=True, block_size=16),
-            )
+        self.llm_engine = Engine(
+            model_config=SimpleNamespace(max_model_len=arguments["max_model_len"], dtype="torch.float32"),
+            scheduler_config=SimpleNamespace(
+                max_num_batched_tokens=64, enable_chunked_prefill=arguments.get("enable_chunked_prefill", True)
+            ),
+            cache_config=SimpleNamespace(enable_prefix_caching=True, block_size=16),
         )
 
     def get_tokenizer(self) -> Tokenizer:
