@@ -8,7 +8,6 @@ that an edit of either is noticed.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from eaglehub.checkpoint.files import read_small_file
+from eaglehub.checkpoint.yamltext import load_yaml
 from eaglehub.errors import EaglehubError, UnusableInput
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ class Card:
     @property
     def digest(self) -> str:
         """Of all that is not in blocks."""
-        content = json.dumps([dict(self.front), self.own_text], sort_keys=True, default=str)
+        # YAML, since front matter may hold what JSON cannot: dates, and keys that are no texts.
+        content = f"{yaml.safe_dump(dict(self.front), sort_keys=True)}\0{self.own_text}"
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     @property
@@ -200,7 +201,7 @@ def newest(local: Card | None, remote: Card | None) -> Card | None:
 
 def _load(text: str, where: str) -> dict[str, Any]:
     try:
-        front = yaml.safe_load(text)
+        _, front = load_yaml(text)
     except yaml.YAMLError as error:
         line = getattr(getattr(error, "problem_mark", None), "line", -1) + 2
         what = f"its front matter is not YAML (line {line})"

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eaglehub.card import tables
 from eaglehub.card.charts import ACCEPTANCE, CONDITIONS, CONTEXTS, SUITES
-from eaglehub.card.document import TAGS, Card, parse_card, update
+from eaglehub.card.document import CARD, TAGS, Card, parse_card, update
 from eaglehub.card.evidence import VERIFICATION_FILE
 from eaglehub.card.tables import Table, code, linked, plain
 from eaglehub.convert import PROVENANCE_FILE
 from eaglehub.engines import load_engine
+from eaglehub.errors import UnusableInput
 from eaglehub.resources import resource
 from eaglehub.serving import Service, serve_command
 
@@ -70,6 +71,9 @@ def render(facts: Facts, wishes: Wishes, charts: Iterable[str] = (), old: Card |
         wishes: what is not in its folder.
         charts: files of `card.charts` that stand beside it.
         old: the card to renew.
+
+    Raises:
+        UnusableInput: the old card names the target in a way that is none.
     """
     front = _front_matter(facts, wishes, old.front if old else {})
     text = _environment().get_template(_TEMPLATE).render(_values(facts, wishes, front, charts))
@@ -113,9 +117,7 @@ def _front_matter(facts: Facts, wishes: Wishes, own: Mapping[str, Any]) -> dict[
 
 
 def _values(facts: Facts, wishes: Wishes, front: Mapping[str, Any], charts: Iterable[str]) -> dict[str, Any]:
-    target = front["base_model"] or ""
-    if isinstance(target, list):
-        target = str(target[0])
+    target = _first_name(front["base_model"])
     return {
         "title": wishes.name.rpartition("/")[2],
         "drafter": facts.drafter,
@@ -136,6 +138,17 @@ def _values(facts: Facts, wishes: Wishes, front: Mapping[str, Any], charts: Iter
         "architecture": _architecture(facts),
         "limits": list(_limits(facts, target)),
     }
+
+
+def _first_name(base_model: object) -> str:
+    """The target, of the front matter's one name or list of them; the owner's to write, so it may be anything."""
+    match base_model:
+        case str(name) | [str(name), *_] if name.isprintable():
+            return name
+        case None | []:
+            return ""
+        case _:
+            raise UnusableInput("base_model names no repository", where=CARD, fix="write base_model: org/model")
 
 
 def _commands(facts: Facts, wishes: Wishes, target: str) -> Iterator[Serving]:

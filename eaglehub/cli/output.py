@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -78,7 +79,7 @@ def quiet() -> bool:
 def _write_file(report: Report, output: OutputFile) -> None:
     write = _WRITERS[output.format]
     # A link is followed, so that replacing the file leaves the link in place.
-    path = output.path.resolve()
+    path = Path(os.path.realpath(output.path))  # resolve() raises an error of its own at a circle of links
     try:
         if path.exists() and not path.is_file():  # a pipe or a device: there is nothing to replace
             with path.open("w", encoding="utf-8") as stream:

@@ -123,6 +123,11 @@ class Engine:
                 return drop
         return next((canonical for rule in self.renames if (canonical := rule.forward(name)) is not None), None)
 
+    def fills(self, name: str) -> bool:
+        """Whether any tensor fills the parameter of that canonical name, be it one of another name."""
+        sources = (rule.backward(name) for rule in self.renames)
+        return any(source is not None and not isinstance(self.loads_as(source), Drop) for source in sources)
+
 
 def load_engine(wanted: str) -> Engine | None:
     """The engine called `NAME` (its newest described version) or `NAME==VERSION`; None for `none`.

@@ -13,7 +13,7 @@ from eaglehub.checkpoint.layout import PICKLE_SUFFIXES
 from eaglehub.publish.package import texts
 from eaglehub.report.findings import Severity
 from eaglehub.validate import judge, matching
-from eaglehub.validate.publish import find_secrets
+from eaglehub.validate.publish import LOCAL_PATH, find_secrets
 from eaglehub.verify.checks import Verdict
 
 if TYPE_CHECKING:
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 # The Hub takes no larger file.
 _LARGEST_BYTES = 50_000_000_000
-_PATH = re.compile(r"(?:file://)?(?:/|~/|\.{1,2}/|[A-Za-z]:\\)[\w.-]+(?:[/\\].*)?")
 # In running text, only what names somebody's folders; paths as such are common there.
-_HOME = re.compile(r"(?:/home/|/Users/|/root/|[A-Za-z]:\\Users\\)[\w.-]+")
+_HOME = re.compile(r"(?:/home/|/Users/|/root/|[A-Za-z]:[\\/]Users[\\/])[\w.-]+")
 # Files that hold pieces of text that a tokenizer knows.
 _VOCABULARIES = ("tokenizer.json", "vocab.json", "vocab.txt", "merges.txt", "added_tokens.json")
 
@@ -192,9 +191,10 @@ def _said(answer: str) -> str:
 def _local_path(name: str, text: str) -> str:
     if name in _VOCABULARIES:
         return ""
-    if found := _HOME.search(text):
-        return found[0]
-    return next((value for value in _strings(text) if _PATH.fullmatch(value)), "")
+    for value in (text, *_strings(text)):
+        if found := _HOME.search(value):
+            return found[0]
+    return next((value for value in _strings(text) if LOCAL_PATH.fullmatch(value)), "")
 
 
 def _strings(text: str) -> Iterator[str]:

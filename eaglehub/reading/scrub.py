@@ -45,7 +45,7 @@ _NEVER = {
 }
 
 
-_MACHINE_PATH = re.compile(r"(?:/|~/|\.\.?/|[A-Za-z]:\\)\S")
+_MACHINE_PATH = re.compile(r"(?:/|~/|\.\.?/|[A-Za-z]:[\\/]|\\\\)\S")
 
 
 def flatten(config: Mapping[str, Any], spec: FormatSpec, journal: Journal) -> dict[str, Any]:

@@ -29,10 +29,9 @@ class Digests:
 
     def __init__(self, memory: Path) -> None:
         self._memory = memory
-        try:
-            self._known: dict[str, list[Any]] = json.loads(memory.read_bytes())
-        except (OSError, ValueError):
-            self._known = {}
+        self._known = {
+            path: seen for path, seen in read_json_object(memory).items() if isinstance(seen, list) and len(seen) == 4
+        }
 
     def save(self) -> None:
         """Write the memory, whole or not at all."""
@@ -68,6 +67,15 @@ def key_of(parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
+def read_json_object(path: Path) -> dict[str, Any]:
+    """What `write_json` wrote; empty where it is missing or damaged, since the work can be done again."""
+    try:
+        value = json.loads(path.read_bytes()) if path.is_file() else None
+    except (OSError, ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {}
+
+
 def write_json(path: Path, value: Any) -> None:
     """Replace a file whole."""
     draft = path.with_name(f".{path.name}.draft")
@@ -79,7 +87,7 @@ def _files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     found = (Path(folder, name) for folder, _, names in os.walk(path) for name in names if not name.startswith("."))
-    return sorted(found)
+    return sorted(path for path in found if path.is_file())  # not a pipe, which would be waited for, nor a dead link
 
 
 def _combined(entries: Iterable[tuple[str, str]]) -> str:

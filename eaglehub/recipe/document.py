@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from eaglehub.checkpoint.files import read_small_file
+from eaglehub.checkpoint.yamltext import load_yaml
 from eaglehub.errors import UnusableInput
 
 if TYPE_CHECKING:
@@ -44,22 +46,23 @@ def read_document(path: Path) -> Document:
         UnusableInput: it is missing, no YAML, or says something twice.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UnusableInput(f"cannot read it: {reason}", where=str(path)) from error
-    document = Document(path.name, None, {})
+        text = read_small_file(path, str(path)).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnusableInput(
+            f"is not UTF-8 text (byte {error.start})", where=str(path), fix="save it as UTF-8"
+        ) from None
     try:
-        root = yaml.compose(text, yaml.SafeLoader)
-        lines: dict[KeyPath, int] = {}
-        if root is not None:
-            _walk(root, (), lines, document)
-        return Document(path.name, yaml.safe_load(text), lines)
+        root, value = load_yaml(text)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UnusableInput(f"it is no YAML: {error.problem}", where=f"{path.name}:{line}") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise UnusableInput("it is no YAML", where=path.name) from error
+    except yaml.YAMLError as error:
+        raise UnusableInput(f"it is no YAML: {error}", where=path.name) from error
+    document = Document(path.name, value, {})
+    lines: dict[KeyPath, int] = {}
+    if root is not None:
+        _walk(root, (), lines, document)
+    return replace(document, lines=lines)
 
 
 def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], document: Document) -> None:

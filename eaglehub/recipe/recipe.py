@@ -8,12 +8,12 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from eaglehub.checkpoint.hub import hub_name
+from eaglehub.checkpoint.yamltext import load_yaml
 from eaglehub.errors import UsageProblem
 from eaglehub.recipe.document import Document, read_document
 from eaglehub.recipe.verbs import VERBS, Verb
@@ -21,10 +21,11 @@ from eaglehub.resources import resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from eaglehub.recipe.document import KeyPath
 
-VARIABLE = re.compile(r"\$\{(\w+)\}")
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
 _HEAD = ("source", "target", "prompts")
 
 
@@ -76,13 +77,12 @@ class Recipe:
     chains: Sequence[Chain]
 
 
-def read_recipe(path: Path, settings: Sequence[str] = (), environ: Mapping[str, str] | None = None) -> Recipe:
+def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
     """Read and check a recipe.
 
     Args:
         path: the file.
         settings: `a.b=c` each: `upgrade.max-tokens=64` for an option of a step, else a key of the recipe.
-        environ: the variables that `${NAME}` may stand for; the process's own when None.
 
     Raises:
         UnusableInput: the file is no recipe, or cannot work; the message names line and key.
@@ -93,14 +93,20 @@ def read_recipe(path: Path, settings: Sequence[str] = (), environ: Mapping[str, 
     for setting in settings:
         _set(document, setting)
     _check(document, document.value, _schema())
-    _check_variables(document, os.environ if environ is None else environ)
+    _check_texts(document)
     chains = [_chain(document, name, entry, key) for name, entry, key in _entries(document.value)]
     for chain in chains:
         _check_order(document, chain)
     folder = path.absolute().parent
     _check_paths(document, chains, folder)
-    work = folder / document.value.get("work", "work")
+    work = folder / filled(document.value.get("work", "work"))
     return Recipe(path.name, folder, work, _in_order(document, chains))
+
+
+def filled(text: str) -> str:
+    """A text of a recipe with the values of its variables, and with `~` as a shell takes it."""
+    text = _VARIABLE.sub(lambda found: os.environ[found[1]], text)
+    return os.path.expanduser(text)  # noqa: PTH111 - Path's own raises where there is no such user
 
 
 def _set(document: Document, setting: str) -> None:
@@ -109,7 +115,7 @@ def _set(document: Document, setting: str) -> None:
     if not (equals and all(keys)):
         raise UsageProblem(f"{setting!r} is not KEY=VALUE, as in upgrade.max-tokens=64", where="--set")
     try:
-        value = yaml.safe_load(text)
+        _, value = load_yaml(text)
     except yaml.YAMLError as error:
         raise UsageProblem(f"the value of {setting!r} is no YAML", where="--set") from error
     for step in document.value["steps"]:
@@ -147,10 +153,13 @@ def _check(document: Document, value: Any, schema: Mapping[str, Any], at: KeyPat
     raise document.problem(error.message, path)
 
 
-def _check_variables(document: Document, environ: Mapping[str, str]) -> None:
+def _check_texts(document: Document) -> None:
+    """Every text can stand on a command line, once its variables have their values."""
     for path, text in _strings(document.value, ()):
-        for name in VARIABLE.findall(text):
-            if name not in environ:
+        if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise document.problem("holds a character that no command line can", path)
+        for name in _VARIABLE.findall(text):
+            if name not in os.environ:
                 raise document.problem(f"the variable {name} is not set", path, f"export {name}=...")
 
 
@@ -226,8 +235,9 @@ def _check_paths(document: Document, chains: Sequence[Chain], folder: Path) -> N
 
     for chain in chains:
         for key, text, places in _named_paths(chain):
-            known = hub_name(text) if key in ("source", "target") else text in (MIXED, *SUITES)
-            if not (known or VARIABLE.search(text) or (folder / Path(text).expanduser()).exists()):
+            named = filled(text)
+            known = hub_name(named) if key in ("source", "target") else named in (MIXED, *SUITES)
+            if not (known or (folder / named).exists()):
                 place = next(place for place in places if place in document.lines or len(place) == 1)
                 raise document.problem(f"{text} does not exist", place)
 

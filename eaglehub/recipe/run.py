@@ -9,7 +9,6 @@ same and whose drafter is as it was left is done.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import signal
 import subprocess
@@ -22,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 from eaglehub import __version__
 from eaglehub.errors import EnvironmentProblem, UsageProblem
-from eaglehub.recipe.digests import Digests, key_of, write_json
-from eaglehub.recipe.recipe import VARIABLE
+from eaglehub.recipe.digests import Digests, key_of, read_json_object, write_json
+from eaglehub.recipe.recipe import filled
 from eaglehub.recipe.verbs import VERBS
 
 if TYPE_CHECKING:
@@ -86,21 +85,25 @@ def run_recipe(recipe: Recipe, orders: Orders) -> dict[str, list[Outcome]]:
 
     Raises:
         UsageProblem: a step that is asked for by name is not in the recipe, or cannot be begun with.
-        EnvironmentProblem: another run has the work folder.
+        EnvironmentProblem: another run has the work folder, or it cannot be written or read.
     """
     for name in filter(None, (orders.first, orders.last)):
         if not any(step.name == name for chain in recipe.chains for step in chain.steps):
             raise UsageProblem(f"no step is called {name}", where=recipe.name)
     if orders.plan and not recipe.work.is_dir():
         return {chain.name: [_untouched(step) for step in chain.steps] for chain in recipe.chains}
-    recipe.work.mkdir(parents=True, exist_ok=True)
-    with _alone_in(recipe.work):
-        digests = Digests(recipe.work / ".digests.json")
-        runner = _Runner(recipe, orders, digests)
-        try:
-            return {chain.name: list(runner.chain(chain)) for chain in recipe.chains}
-        finally:
-            digests.save()
+    try:
+        recipe.work.mkdir(parents=True, exist_ok=True)
+        with _alone_in(recipe.work):
+            digests = Digests(recipe.work / ".digests.json")
+            runner = _Runner(recipe, orders, digests)
+            try:
+                return {chain.name: list(runner.chain(chain)) for chain in recipe.chains}
+            finally:
+                digests.save()
+    except OSError as error:
+        place = str(error.filename or recipe.work)
+        raise EnvironmentProblem(f"cannot work there: {error.strerror}", where=place) from error
 
 
 def _untouched(step: Step) -> Outcome:
@@ -124,7 +127,7 @@ class _Runner:
 
     def chain(self, chain: Chain) -> Iterator[Outcome]:
         """Run a chain's steps until one fails."""
-        drafter = self.made[chain.after] if chain.after else chain.source
+        drafter = self.made[chain.after] if chain.after else filled(chain.source)
         names = [step.name for step in chain.steps]
         first = names.index(self.orders.first) if self.orders.first in names else 0
         last = names.index(self.orders.last) if self.orders.last in names else len(names) - 1
@@ -143,14 +146,14 @@ class _Runner:
 
     def _step(self, chain: Chain, step: Step, drafter: str, *, kept: bool, again: bool) -> Outcome:
         folder = self.recipe.work / chain.name / step.name
-        state = _state(folder)
+        state = read_json_object(folder / "state.json")
         if self.orders.plan and not self._known(drafter):
             return _untouched(step)
         key = self._key(step, drafter)
-        done = state.get("exit_code") == 0 and self._is_left(chain, step, state, drafter)
+        done = state.get("exit_code") == 0 and "seconds" in state and self._is_left(chain, step, state, drafter)
         if kept and not done:
             raise UsageProblem(f"{step.name} of {chain.name} is not done yet", where="--from-step")
-        if done and (kept or (state["key"] == key and not again)):
+        if done and (kept or (state.get("key") == key and not again)):
             return self._outcome(step, folder, Status.DONE, state)
         if self.orders.plan:
             return _untouched(step)
@@ -177,19 +180,19 @@ class _Runner:
 
     def _beside(self, step: Step, drafter: str) -> Path | None:
         """Where the report that belongs beside a drafter is; None where there is none, or no folder of ours."""
-        folder = self.recipe.folder / Path(drafter).expanduser()
+        folder = self.recipe.folder / drafter
         wanted = step.verb.beside and folder.is_dir() and (step.verb.leaves or folder.is_relative_to(self.recipe.work))
         return folder / step.verb.beside if wanted else None
 
     def _key(self, step: Step, drafter: str) -> str:
         """What a step depends on: its command, options, drafter, and whatever files its options name."""
-        given = self.recipe.folder / Path(drafter).expanduser()
+        given = self.recipe.folder / drafter
         inputs = [self.digests.drafter(given) if given.exists() else drafter]
         if step.verb.argument:  # what is published stands and falls with the reports beside it
             reports = (given / verb.beside for verb in VERBS.values() if verb.beside)
             inputs += [self.digests.path(report) for report in reports if report.is_file()]
         for value in step.options.values():
-            path = self.recipe.folder / Path(value).expanduser() if isinstance(value, str) and value else None
+            path = self.recipe.folder / filled(value) if isinstance(value, str) and value else None
             inputs.append(self.digests.path(path) if path and path.exists() else "")
         return key_of([__version__, step.verb.name, dict(step.options), inputs])
 
@@ -215,36 +218,21 @@ class _Runner:
         }
 
     def _outcome(self, step: Step, folder: Path, status: Status, state: dict[str, Any]) -> Outcome:
-        try:
-            report = json.loads((folder / "report.json").read_bytes())
-        except (OSError, ValueError):
-            report = None
+        report = read_json_object(folder / "report.json") or None
         shown = os.path.relpath(folder, self.recipe.folder)
         return Outcome(step, status, state["exit_code"], state["seconds"], shown, report)
-
-
-def _state(folder: Path) -> dict[str, Any]:
-    try:
-        state: dict[str, Any] = json.loads((folder / "state.json").read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return state
 
 
 def _options(step: Step) -> Iterator[str]:
     """As on the command line; variables get their values here and nowhere else."""
     for name, value in step.options.items():
         if name == step.verb.argument:
-            yield _filled(str(value))
+            yield filled(str(value))
         elif isinstance(value, bool):
             yield f"--{name}" if value else f"--no-{name}"
         else:
             for item in value if isinstance(value, list) else [value]:
-                yield from (f"--{name}", _filled(str(item)))
-
-
-def _filled(text: str) -> str:
-    return VARIABLE.sub(lambda found: os.environ[found[1]], text)
+                yield from (f"--{name}", filled(str(item)))
 
 
 def _run(command: Sequence[str], folder: Path, shown: Any) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from eaglehub.formats.names import Drop
 from eaglehub.report.findings import Severity
 from eaglehub.validate.rule import Check, Hit, Need, Rule
 from eaglehub.validate.served import first_value, read_key
@@ -140,7 +139,7 @@ def _names(subject: Subject) -> Iterator[Hit]:
     unfilled = [
         str(step.source)
         for name, step in subject.reading.tensors.items()
-        if step.source and name not in filled and not isinstance(engine.loads_as(name), Drop)
+        if step.source and name not in filled and engine.fills(name)
     ]
     bad = list(dict.fromkeys([*unknown, *unfilled]))
     if bad:

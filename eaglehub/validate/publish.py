@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _TEXT_SUFFIXES = (".json", ".md", ".txt", ".yaml", ".yml", ".toml", ".jinja", ".cfg", ".env")
 _TEXT_BYTES = 1 << 20
-_LOCAL_PATH = re.compile(r"(?:file://)?(?:/|~/|\.{1,2}/|[A-Za-z]:\\)[\w.-]+(?:[/\\].*)?")
+LOCAL_PATH = re.compile(r"(?:file://)?(?:/|~/|\.{1,2}/|[A-Za-z]:[\\/]|\\\\)[\w.-]+(?:[/\\].*)?")
 _SECRETS = {
     "a Hugging Face token": re.compile(r"\bhf_[A-Za-z0-9]{30,}"),
     "a GitHub token": re.compile(r"\bgh[pousr]_[A-Za-z0-9]{36}|\bgithub_pat_\w{40,}"),
@@ -89,7 +89,7 @@ def _pickles(subject: Subject) -> Iterator[Hit]:
 
 def _local_paths(subject: Subject) -> Iterator[Hit]:
     for key, value in flat(subject.config):
-        if isinstance(value, str) and _LOCAL_PATH.fullmatch(value):
+        if isinstance(value, str) and LOCAL_PATH.fullmatch(value):
             yield Hit("EH903", f"{key} is a path of the machine it was made on", where=f"config.json: {key}")
 
 

@@ -92,6 +92,7 @@ def test_wrong_usage(args: tuple[str, ...]) -> None:
         (UnusableInput("name \x1b[2J"), 3, r"error: name \x1b[2J"),
         (OSError(errno.ENOSPC, "No space left on device", "out"), 4, "error: out: No space left on device"),
         (PermissionError(errno.EACCES, "Permission denied"), 4, "error: standard output: Permission denied"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "aaa"), 3, "error: aaa: File name too long"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (click.Abort(), 130, "interrupted"),
         (

@@ -129,6 +129,12 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "real.json").read_text())["kind"] == "fake"
 
 
+def test_a_circle_of_links_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "circle.json").symlink_to("circle.json")
+    assert run("fake", "--output", f"json={tmp_path / 'circle.json'}").exit_code == 1
+    assert json.loads((tmp_path / "circle.json").read_text())["kind"] == "fake"
+
+
 def test_a_report_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     document = tmp_path / "report.json"
     document.write_text("an older report")

@@ -182,6 +182,32 @@ def test_damaged_files_are_one_line(drafter: Path, name: str) -> None:
     assert sum(line.startswith("error: ") for line in result.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "line", ["date: 2026-13-45", "base_model: {org: model}", 'base_model: "a\\n```\\nb"', "a: &a [*a]"]
+)
+def test_front_matter_that_cannot_be(drafter: Path, line: str) -> None:
+    (drafter / "README.md").write_text(f"---\n{line}\n---\nMine.\n")
+    result = run("card", drafter, "--write")
+    assert result.exit_code == 3
+    assert "error: README.md: " in result.stderr
+    assert (drafter / "README.md").read_text().endswith("Mine.\n")
+
+
+def test_front_matter_that_json_cannot_say(drafter: Path) -> None:
+    (drafter / "README.md").write_text("---\nreleased: 2026-01-31\nrates: {1: 0.5, two: 0.25}\n---\n")
+    assert run("card", drafter, "--write").exit_code == 0
+    once = (drafter / "README.md").read_bytes()
+    assert run("card", drafter, "--write").exit_code == 0
+    assert (drafter / "README.md").read_bytes() == once
+
+
+def test_a_folder_in_the_place_of_the_card(drafter: Path) -> None:
+    (drafter / "README.md").mkdir()
+    result = run("card", drafter, "--write")
+    assert result.exit_code == 4
+    assert f"{drafter / 'README.md'}: cannot write it: " in result.stderr
+
+
 def test_no_charts_without_matplotlib(drafter: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.figure", None)
     result = run("card", drafter)

@@ -206,6 +206,9 @@ def test_an_invalid_drafter_stays_here(publish: Publish, hub: LoopbackHub, draft
         ("modeling.py", "import os", "files.code"),
         ("README.md", "see /home/somebody/drafters", "files.path"),
         ("tokenizer_config.json", '{"names": ["/data/models/llama"]}', "files.path"),
+        ("tokenizer_config.json", '{"note": "from C:\\\\Users\\\\somebody\\\\drafters"}', "files.path"),
+        ("tokenizer_config.json", '{"note": "D:/models/llama"}', "files.path"),
+        ("tokenizer_config.json", '{"note": "\\\\\\\\server\\\\models"}', "files.path"),
         ("LICENSE", "key: hf_" + "x" * 34, "files.secret"),
     ],
 )

@@ -39,6 +39,16 @@ MISTAKES = {
     "unset variable": (f"{HEAD}steps:\n- publish: {{repo: '${{NOT_SET_ANYWHERE}}/b'}}\n", 3, "NOT_SET_ANYWHERE"),
     "a key twice": (f"{HEAD}{HEAD}steps: [convert: {{}}]\n", 2, "it is there twice"),
     "no YAML": ("source: [\n", 2, "it is no YAML"),
+    "a date that is none": (f"{HEAD}prompts: 2026-13-45\nsteps: [convert: {{}}]\n", 2, "is no timestamp"),
+    "a number that is none": (f"{HEAD}prompts: 0x_\nsteps: [convert: {{}}]\n", 2, "'0x_' is no int"),
+    "an alias of itself": ("source: &a [*a]\nsteps: [convert: {}]\n", None, "nested too deeply"),
+    "aliases for billions": (
+        "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}' if n else 'x'] * 9)}]\n" for n in range(10)), None, "too large"
+    ),
+    "a NUL": (f'{HEAD}work: "a\\0b"\nsteps: [convert: {{}}]\n', 2, "work: holds a character that no command line can"),
+    "a name that is no text": (f"{HEAD}steps: [convert: {{}}]\nmatrix:\n  1: {{}}\n", 3, "1 is not of type 'string'"),
+    "a name as long as a path": (f"{HEAD}steps: [convert: {{}}]\nmatrix:\n  {'a' * 300}: {{}}\n", 3, "does not match"),
+    "somebody unknown": ("source: ~nobody-of-that-name/x\nsteps: [convert: {}]\n", 1, "does not exist"),
     "nothing at all": ("", 1, "is not of type 'object'"),
     "unknown step in the matrix": (
         f"{HEAD}steps: [convert: {{}}]\nmatrix:\n  a:\n    steps: {{bake: {{}}}}\n", 5, "there is no such step"
@@ -70,7 +80,9 @@ def test_a_mistake_is_found_before_any_work(kitchen: Kitchen, name: str) -> None
     assert not (kitchen.folder / "work").exists()
 
 
-@pytest.mark.parametrize("setting", ["x", "=1", "source.x=1", "a..b=1", "steps.x=1", "source=[", "validate.bogus=1"])
+@pytest.mark.parametrize(
+    "setting", ["x", "=1", "source.x=1", "a..b=1", "steps.x=1", "source=[", "validate.bogus=1", "source=0x_"]
+)
 def test_a_setting_that_makes_no_sense(kitchen: Kitchen, setting: str) -> None:
     result = kitchen.run("--set", setting)
     assert result.exit_code in (2, 3)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.drafters import build
+from tests.drafters import build, target_config
 from tests.reports import validate
 
 if TYPE_CHECKING:
@@ -92,6 +92,48 @@ def test_a_secret_is_written_nowhere(kitchen: Kitchen, monkeypatch: pytest.Monke
     files = [path for path in (kitchen.folder / "work").rglob("*") if path.is_file()]
     assert files
     assert not any(b"no-such-secret-engine" in path.read_bytes() for path in files)
+
+
+def test_paths_may_begin_with_a_variable_or_at_home(kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is there counts as much as what is named plainly."""
+    monkeypatch.setenv("MODELS", str(kitchen.folder))
+    monkeypatch.setenv("HOME", str(kitchen.folder))
+    target_config("qwen3", kitchen.folder / "target", hidden_size=64, vocab_size=160)
+    kitchen.write("source: ~/drafter\ntarget: ${MODELS}/target\nsteps:\n- convert: {}\n")
+    assert kitchen.statuses() == {"drafter": [RAN]}
+    assert kitchen.statuses() == {"drafter": [DONE]}
+    config = kitchen.folder / "target/config.json"
+    config.write_text(config.read_text() + "\n")
+    assert kitchen.statuses("--plan") == {"drafter": [WOULD]}
+
+
+def test_damaged_notes_cost_time_and_nothing_else(kitchen: Kitchen) -> None:
+    assert kitchen.statuses() == {"drafter": [RAN, RAN]}
+    work = kitchen.folder / "work"
+    for damage in (b"", b"[]", b"null", b'{"exit_code": 0}', b"[" * 100_000):
+        for notes in (".digests.json", "drafter/convert/state.json", "drafter/validate/report.json"):
+            (work / notes).write_bytes(damage)
+        assert kitchen.statuses("--plan") == {"drafter": [WOULD, DONE]}
+
+
+@pytest.mark.parametrize("work", ["drafter/config.json", "drafter/config.json/work", "circle", "/dev/null"])
+def test_a_work_folder_that_cannot_be(kitchen: Kitchen, work: str) -> None:
+    (kitchen.folder / "circle").symlink_to("circle")
+    config = (kitchen.folder / "drafter/config.json").read_bytes()
+    kitchen.write(f"source: drafter\nwork: {work}\nsteps:\n- convert: {{}}\n")
+    result = kitchen.run()
+    assert result.exit_code == 4
+    assert len(result.stderr.splitlines()) == 1
+    assert "cannot work there" in result.stderr
+    assert (kitchen.folder / "drafter/config.json").read_bytes() == config
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_beside_a_drafter_is_not_waited_for(kitchen: Kitchen) -> None:
+    os.mkfifo(kitchen.folder / "drafter" / "pipe")
+    (kitchen.folder / "drafter" / "gone").symlink_to("nowhere")
+    (kitchen.folder / "work").mkdir()
+    assert kitchen.statuses("--plan") == {"drafter": [WOULD, WOULD]}
 
 
 def test_two_runs_at_once(kitchen: Kitchen) -> None:

@@ -105,11 +105,17 @@ def test_a_drafter_that_would_not_be_read_as_meant_is_refused(tmp_path: Path, ta
     drafter = build("specforge", tmp_path / "drafter").path
     result = run("serve-command", drafter, "--target", target)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "error EH711: " in result.stderr
+    assert "error EH711 config.json: " in result.stderr
     assert "(fix: eaglehub convert)" in result.stderr
     report = run("serve-command", drafter, "--target", target, "--json")
     assert validate(report)["argv"] is None
     assert "EH711" in [finding["code"] for finding in report.json()["findings"]]
+
+
+def test_a_drafter_that_is_not_there_is_named(tmp_path: Path) -> None:
+    result = run("serve-command", tmp_path / "nowhere", "--target", "org/target")
+    assert result.exit_code == 3
+    assert "error EH101 nowhere: does not exist" in result.stderr
 
 
 def test_json(drafter: Path, target: Path) -> None:
