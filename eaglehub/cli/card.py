@@ -9,6 +9,7 @@ import click
 
 from eaglehub.cli.output import replacing, say, warn
 from eaglehub.cli.publish import drafter_folder, repository
+from eaglehub.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,5 +60,8 @@ def card(folder: Path, name: str, license_id: str, base_model: str, source_model
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
     """The charts first, so that the card never names one that is not there."""
     for name, data in files.items():
-        with replacing(folder / name) as draft:
-            draft.write_bytes(data)
+        try:
+            with replacing(folder / name) as draft:
+                draft.write_bytes(data)
+        except OSError as error:
+            raise EnvironmentProblem(f"cannot write it: {error.strerror}", where=str(folder / name)) from error

@@ -10,6 +10,7 @@ import click
 from eaglehub.cli.feature_options import FeatureOptions, feature_options
 from eaglehub.cli.options import ReportOptions, reading_options, report_options
 from eaglehub.cli.output import finish, progress, say
+from eaglehub.cli.places import fetched
 from eaglehub.errors import UsageProblem
 
 if TYPE_CHECKING:
@@ -64,15 +65,15 @@ def evaluate(
     if target is None:
         raise UsageProblem("missing option --target", fix="its folder, with weights and tokenizer")
     _check_outputs(markdown, charts)
-    facts = read_target(target)
-    candidate = read_candidate(open_checkpoint(drafter), facts, forced_format=forced_format, answers=answers)
-    other = read_candidate(open_checkpoint(compare), facts) if compare else None
+    facts = read_target(fetched(target))
+    candidate = read_candidate(open_checkpoint(fetched(drafter)), facts, forced_format=forced_format, answers=answers)
+    other = read_candidate(open_checkpoint(fetched(compare)), facts) if compare else None
     source = running.source(facts)
     samples = build_suites(suites, running.prompts, running.limit, source.tokenizer())
     with running.root() as root:  # one for both: they are judged by the same answers
         first = _evaluate(candidate, source, samples, running, root)
         second = _evaluate(other, source, samples, running, root) if other else None
-    report = EvaluateReport(facts.name, running.depth, running.max_tokens, first, second)
+    report = EvaluateReport(facts.name, running.depth, running.max_tokens, first, second, facts.revision)
     if markdown:
         Path(markdown).write_text(report.markdown(), encoding="utf-8")
     if charts:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from eaglehub import __version__
-from eaglehub.errors import EaglehubError, EnvironmentProblem, UsageProblem
+from eaglehub.errors import EaglehubError, EnvironmentProblem, UnusableInput, UsageProblem
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +29,8 @@ BUG, INTERRUPTED, BROKEN_PIPE = 70, 130, 141
 
 # What the operating system refuses because of the machine, whichever file it concerned.
 _MACHINE_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM}
+# What it refuses because of the name that it was given.
+_NAME_ERRNOS = {errno.ENAMETOOLONG, errno.ELOOP}
 
 
 class Lazy(NamedTuple):
@@ -47,8 +49,15 @@ COMMANDS = {
     "rules": Lazy("eaglehub.cli.rules", "rules", "List the rules that validate checks."),
     "explain": Lazy("eaglehub.cli.rules", "explain", "Say what a rule is about and how to fix its findings."),
     "verify": Lazy("eaglehub.cli.verify", "verify", "Run a drafter in a real vLLM and judge it."),
+    "report": Lazy("eaglehub.cli.report", "report", "Show a stored report as a page, or compare two."),
+    "serve-command": Lazy("eaglehub.cli.serve_command", "serve_command", "Print the command that serves a drafter."),
     "upgrade": Lazy("eaglehub.cli.upgrade", "upgrade", "Turn an EAGLE-3 drafter into an EAGLE 3.1 one."),
+    "finetune": Lazy("eaglehub.cli.finetune", "finetune", "Train a part of a drafter, and keep it only if better."),
     "evaluate": Lazy("eaglehub.cli.evaluate", "evaluate", "Measure a drafter's acceptance and drift without a server."),
+    "run": Lazy("eaglehub.cli.run", "run", "Run all steps of a recipe that are not done yet."),
+    "init": Lazy("eaglehub.cli.init", "init", "Write a recipe, or a file for CI, to begin with."),
+    "card": Lazy("eaglehub.cli.card", "card", "Write the model card of a drafter."),
+    "publish": Lazy("eaglehub.cli.publish", "publish", "Publish a drafter on the Hub, in one commit."),
     "formats": Lazy("eaglehub.cli.formats", "formats", "List the layouts that can be read and written."),
     "schema": Lazy("eaglehub.cli.schema", "schema", "List or print the JSON Schemas of configs and reports."),
     "env": Lazy("eaglehub.cli.env", "env", "Show versions and hardware, for a bug report."),
@@ -106,9 +115,9 @@ def _unknown(name: str) -> str:
 @click.option("-q", "--quiet", is_flag=True, help="Print results and errors only.")
 @click.option("--debug", is_flag=True, envvar="EAGLEHUB_DEBUG", help="Show the traceback of an error.")
 def cli(quiet: bool, debug: bool) -> None:
-    """Convert, validate, upgrade and verify EAGLE-3 drafters.
+    """Convert, validate, upgrade, fine-tune, verify and publish EAGLE-3 drafters.
 
-    Exit codes: 0 ok, 1 findings, 2 wrong usage, 3 unusable input, 4 environment, 5 Hugging Face Hub, 70 bug in
+    Exit codes: 0 ok, 1 findings, 2 wrong usage, 3 unusable input, 4 environment, 5 Hub or network, 70 a bug in
     eaglehub, 130 interrupted.
     """
 
@@ -169,6 +178,9 @@ def _explain(error: BaseException, debug: bool) -> int:
                 _abandon_stdout()
             _error_line(f"{error.filename or 'standard output'}: {error.strerror}")
             return EnvironmentProblem.exit_code
+        case OSError() if error.errno in _NAME_ERRNOS:
+            _error_line(f"{error.filename}: {error.strerror}")
+            return UnusableInput.exit_code
         case _:
             what = f"this is a bug in eaglehub: {type(error).__name__}: {error}"
             _error_line(str(EaglehubError(what, fix=f"run it as `{PROGRAM} --debug ...` and report the traceback")))

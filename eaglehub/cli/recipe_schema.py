@@ -27,11 +27,12 @@ def recipe_schema() -> dict[str, Any]:
     """The schema, JSON-ready."""
     head = {name: {"type": "string", "minLength": 1, "description": text} for name, text in _HEAD.items()}
     options = {name: _options(verb) for name, verb in VERBS.items()}
-    name = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]*$"}
+    name = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"}
     step = {
         "type": "object",
         "properties": {
             "name": {**name, "description": "Tells two steps with the same command apart."},
+            "go-on": {"const": True, "description": "Go on when it ends with exit code 1, and count it as done."},
             **{verb: {"$ref": f"#/$defs/{verb}"} for verb in options},
         },
         "additionalProperties": False,

@@ -23,10 +23,8 @@ from eaglehub.serving.report import ServeReport
 from eaglehub.validate import Settings, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from eaglehub.engines import Engine
-    from eaglehub.report.findings import Finding
+    from eaglehub.validate.judge import Judgement
 
 _COUNT = click.IntRange(min=1)
 
@@ -65,7 +63,7 @@ def serve_command(
     place = readable(drafter)
     named, target_named = _named(drafter), _named(target)
     judgement = judge(place, Settings(engine=engine, target=facts))
-    _tell(judgement.findings)
+    _tell(judgement)
     refused = has_errors(judgement.findings)
     described = None if refused else read_drafter(open_checkpoint(place), target=facts).sketch
     command = None
@@ -100,8 +98,8 @@ def _named(text: str) -> HubName:
     return name or HubName(text)
 
 
-def _tell(findings: Sequence[Finding]) -> None:
-    for finding in findings:
+def _tell(judgement: Judgement) -> None:
+    for finding in judgement.findings:
         if finding.severity is not Severity.NOTE:
             fix = f" (fix: {finding.fix})" if finding.fix else ""
-            say(f"{finding.severity} {finding.code}: {finding.message}{fix}")
+            say(f"{finding.severity} {finding.code} {finding.where or judgement.title}: {finding.message}{fix}")

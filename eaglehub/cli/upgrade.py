@@ -10,6 +10,7 @@ import click
 from eaglehub.cli.feature_options import FeatureOptions, feature_options
 from eaglehub.cli.options import ReportOptions, reading_options, report_options
 from eaglehub.cli.output import finish, progress, say
+from eaglehub.cli.places import fetched
 from eaglehub.errors import UsageProblem
 
 if TYPE_CHECKING:
@@ -96,11 +97,11 @@ def upgrade(
         dequantize=dequantize,
     )
     prepared = prepare(
-        open_checkpoint(source),
+        open_checkpoint(fetched(source)),
         wishes,
         forced_format=forced_format,
         answers=answers,
-        target=read_target(target) if target else None,
+        target=read_target(fetched(target)) if target else None,
     )
     if not prepared.todo:
         finish(UpgradeReport(Upgrade(prepared, prepared.conversion), "unchanged", running.depth), options)

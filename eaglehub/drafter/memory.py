@@ -5,7 +5,9 @@ Queries are [B, heads, T, size], already scaled; keys and values [B, key heads, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple, Protocol, TypeAlias
 
 import torch
@@ -13,6 +15,32 @@ from torch import Tensor
 from torch.nn import functional
 
 _BLOCK = 256
+# exp(-60) is less than what rounding leaves of one, even in float64.
+_NOTHING = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Documents side by side in one row; nothing attends from one to another.
+
+    Attributes:
+        lengths: positions of each document.
+        slots: for each, the consecutive positions that drafts start from.
+    """
+
+    lengths: tuple[int, ...]
+    slots: tuple[range, ...]
+
+    @property
+    def positions(self) -> Tensor:
+        """Each place's position in its own document, [sum of lengths]."""
+        return torch.cat([torch.arange(length) for length in self.lengths])
+
+    @property
+    def places(self) -> Tensor:
+        """The slots' places in the row, document by document."""
+        starts = accumulate(self.lengths[:-1], initial=0)
+        return torch.cat([start + torch.tensor(own) for start, own in zip(starts, self.slots, strict=True)])
 
 
 class Seen(NamedTuple):
@@ -61,46 +89,70 @@ class CausalMemory:
 class ChainMemory:
     """The first pass over all positions, then one chain of draft steps for each slot.
 
-    A slot's draft step sees the first pass up to the slot, and the slot's own steps.
+    A slot's draft step sees the first pass of its document up to the slot, and the slot's own steps.
     """
 
-    def __init__(self, slots: range, watch: Watch | None = None) -> None:
-        self._slots, self._watch = slots, watch
-        self._first: dict[int, tuple[Tensor, Tensor]] = {}
-        self._chains: dict[int, list[tuple[Tensor, Tensor]]] = {}
+    def __init__(self, packing: Packing, watch: Watch | None = None) -> None:
+        self._packing, self._watch = packing, watch
+        self._first: dict[int, list[_Pair]] = {}
+        self._chains: dict[int, list[list[_Pair]]] = {}
 
     def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """As `Memory.attend`; the first call for a layer is its first pass."""
+        query = query.unflatten(1, (key.shape[1], -1))
         if layer not in self._first:
-            self._first[layer], self._chains[layer] = (key, value), []
-            return self._attended(layer, query, 0)
-        self._chains[layer].append((key, value))
-        return self._attended(layer, query, self._slots.start)
-
-    def _attended(self, layer: int, query: Tensor, first_slot: int) -> Tensor:
-        """In blocks of slots, so that the scores of a long context never stand in memory all at once."""
-        query = query.unflatten(1, (self._first[layer][0].shape[1], -1))
-        rows = query.shape[3]
-        blocks = [
-            self._block(layer, query, slice(start, min(start + _BLOCK, rows)), first_slot)
-            for start in range(0, rows, _BLOCK)
+            rows = tuple(range(length) for length in self._packing.lengths)
+            self._first[layer], self._chains[layer] = _by_document(key, value, rows), []
+        else:
+            rows = self._packing.slots
+            self._chains[layer].append(_by_document(key, value, rows))
+        attended = [
+            block
+            for number, own in enumerate(query.split([len(slots) for slots in rows], dim=3))
+            for block in self._document(layer, number, rows[number], own)
         ]
-        return torch.cat(blocks, dim=3).flatten(1, 2)
+        return torch.cat(attended, dim=3).flatten(1, 2)
 
-    def _block(self, layer: int, query: Tensor, rows: slice, first_slot: int) -> Tensor:
-        keys, values = self._first[layer]
-        chain = [(key[:, :, None, rows], value[:, :, None, rows]) for key, value in self._chains[layer]]
-        query = query[:, :, :, rows]
-        context = first_slot + rows.stop
-        scores = (query.flatten(2, 3) @ keys[:, :, :context].mT).unflatten(2, query.shape[2:4])
-        count = query.shape[3]
-        hidden = torch.ones(count, context, dtype=torch.bool, device=query.device).triu(context - count + 1)
+    def _document(self, layer: int, number: int, slots: range, query: Tensor) -> Iterator[Tensor]:
+        """In blocks of slots, so that the scores of a long context never stand in memory all at once."""
+        first, chain = self._first[layer][number], [step[number] for step in self._chains[layer]]
+        for start in range(0, len(slots), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            own = [_Pair(key[:, :, None, rows], value[:, :, None, rows]) for key, value in chain]
+            yield self._block(slots[rows], query[:, :, :, rows], first, own)
+
+    def _block(self, slots: range, query: Tensor, first: _Pair, chain: Sequence[_Pair]) -> Tensor:
+        context, count = slots.stop, len(slots)
+        keys, values = (each[:, :, :context] for each in first)
+        scores = (query.flatten(2, 3) @ keys.mT).unflatten(2, query.shape[2:4])
         own = [(query * key).sum(-1, keepdim=True) for key, _ in chain]
-        scores = torch.cat([scores.masked_fill(hidden, float("-inf")), *own], dim=-1)
-        shares = scores.softmax(-1, dtype=torch.float32).to(query.dtype)
+        scores = torch.cat([scores, *own], dim=-1)
+        scores = scores.masked_fill(_unseen(scores.detach(), context, count), float("-inf"))
+        shares = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(query.dtype)
         if self._watch:
-            self._watch(Seen(len(chain), first_slot + rows.start, context, shares.flatten(1, 2)))
-        attended = (shares[..., :context].flatten(2, 3) @ values[:, :, :context]).unflatten(2, query.shape[2:4])
+            self._watch(Seen(len(chain), slots.start, context, shares.flatten(1, 2)))
+        attended = (shares[..., :context].flatten(2, 3) @ values).unflatten(2, query.shape[2:4])
         for number, (_, value) in enumerate(chain):
             attended = attended + shares[..., context + number, None] * value
         return attended
+
+
+def _unseen(scores: Tensor, context: int, count: int) -> Tensor:
+    """Which scores [..., count, columns] do not count: those of later positions, and those as good as nothing.
+
+    The latter's shares would be denormal numbers, with which a CPU computes many times slower.
+    """
+    later = torch.ones(count, context, dtype=torch.bool, device=scores.device).triu(context - count + 1)
+    later = functional.pad(later, (0, scores.shape[-1] - context))
+    seen = scores.masked_fill(later, float("-inf"))
+    return seen < seen.amax(-1, keepdim=True) - _NOTHING
+
+
+class _Pair(NamedTuple):
+    key: Tensor
+    value: Tensor
+
+
+def _by_document(key: Tensor, value: Tensor, rows: Sequence[range]) -> list[_Pair]:
+    counts = [len(own) for own in rows]
+    return [_Pair(*pair) for pair in zip(key.split(counts, dim=2), value.split(counts, dim=2), strict=True)]

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
-from eaglehub.drafter.memory import CausalMemory, ChainMemory
+from eaglehub.drafter.memory import CausalMemory, ChainMemory, Packing
 from eaglehub.errors import UnusableInput
 
 if TYPE_CHECKING:
@@ -47,14 +48,14 @@ class DraftModel(nn.Module):
         width, eps = drafter.num_aux_hidden_states * drafter.target_hidden_size, drafter.rms_norm_eps
         self.embed_tokens = nn.Embedding(drafter.vocab_size, drafter.hidden_size)
         if drafter.norm_before_fc:
-            self.input_norm = nn.RMSNorm(width, eps)
+            self.input_norm = _Norm(width, eps)
         if drafter.fc_norm:
-            norms = [nn.RMSNorm(drafter.target_hidden_size, eps) for _ in range(drafter.num_aux_hidden_states)]
+            norms = [_Norm(drafter.target_hidden_size, eps) for _ in range(drafter.num_aux_hidden_states)]
             self.fc_norm = nn.ModuleList(norms)
         if drafter.num_aux_hidden_states:
             self.fc = nn.Linear(width, drafter.hidden_size, bias=False)
         self.layers = nn.ModuleList(_Layer(drafter, number) for number in range(drafter.num_hidden_layers))
-        self.norm = nn.RMSNorm(drafter.hidden_size, eps)
+        self.norm = _Norm(drafter.hidden_size, eps)
         self.lm_head = nn.Linear(drafter.hidden_size, drafter.draft_vocab_size, bias=False)
         if drafter.pruned:
             self.register_buffer("d2t", torch.empty(drafter.draft_vocab_size, dtype=torch.int64))
@@ -131,18 +132,37 @@ class DraftModel(nn.Module):
             watch: sees the attention probabilities.
         """
         length = aux.shape[1]
-        slots = slots or range(length)
-        memory = ChainMemory(slots, watch)
-        positions = torch.arange(length, device=tokens.device)
-        before, after = self(tokens[:, :length], self.combine(aux), positions, memory)
-        chosen = slice(slots.start, slots.stop)
-        before, after, positions = before[:, chosen], after[:, chosen], positions[chosen]
+        packing = Packing((length,), (slots or range(length),))
+        for before, after in self.chains(aux, tokens, depth, packing, watch):
+            yield self._step(before, after)
+
+    def chains(
+        self, aux: Tensor, tokens: Tensor, depth: int, packing: Packing, watch: Watch | None = None
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """States [B, S, H] before and after the final norm of each draft step, as in `unroll`, of documents in a row.
+
+        Args:
+            aux: the target's states of all documents, [B, T, A * Ht].
+            tokens: the token that follows each of them, and as many as there are steps less one behind the last
+                document, [B, T + depth - 1]; a chain that leaves its document is fed those of the next.
+            depth: how many tokens to draft.
+            packing: where documents begin and which slots they have.
+            watch: sees the attention probabilities.
+        """
+        memory = ChainMemory(packing, watch)
+        positions, places = packing.positions.to(tokens.device), packing.places.to(tokens.device)
+        before, after = self(tokens[:, : len(positions)], self.combine(aux), positions, memory)
+        before, after, positions = before[:, places], after[:, places], positions[places]
         for k in range(1, depth + 1):
-            step = self._step(before, after)
-            yield step
+            yield before, after
             if k < depth:
-                following = tokens[:, slots.start + k : slots.stop + k]
-                before, after = self(following, step.state, positions + k, memory)
+                state = after if self.drafter.norm_output else before
+                before, after = self(tokens[:, places + k], state, positions + k, memory)
+
+    def recompute(self, wanted: bool) -> None:
+        """Whether MLPs are computed a second time for their gradients, instead of keeping what they need in memory."""
+        for layer in self.layers:
+            layer.recompute = wanted
 
     def target_ids(self, draft_ids: Tensor) -> Tensor:
         """The target's ids of draft ids."""
@@ -152,18 +172,26 @@ class DraftModel(nn.Module):
         return Step(self.lm_head(after), after if self.drafter.norm_output else before, before)
 
 
+class _Norm(nn.RMSNorm):
+    """In its weights' precision, whatever autocast makes of its input."""
+
+    def forward(self, states: Tensor) -> Tensor:
+        return super().forward(states.to(self.weight.dtype))
+
+
 class _Layer(nn.Module):
     def __init__(self, drafter: Drafter, number: int) -> None:
         super().__init__()
         hidden, eps = drafter.hidden_size, drafter.rms_norm_eps
         self.first, self.norm_before_residual = number == 0, drafter.norm_before_residual
-        self.input_layernorm = nn.RMSNorm(hidden, eps)
+        self.input_layernorm = _Norm(hidden, eps)
         if self.first:
-            self.hidden_norm = nn.RMSNorm(hidden, eps)
-        self.post_attention_layernorm = nn.RMSNorm(hidden, eps)
+            self.hidden_norm = _Norm(hidden, eps)
+        self.post_attention_layernorm = _Norm(hidden, eps)
         attention = _LatentAttention if drafter.architecture == "mla" else _Attention
         self.self_attn = attention(drafter, 2 * hidden if self.first else hidden)
         self.mlp = _Mlp(drafter)
+        self.recompute = False
 
     def forward(self, embedded: Tensor, state: Tensor, angles: Any, memory: Memory, number: int) -> Tensor:
         if self.first:
@@ -173,7 +201,11 @@ class _Layer(nn.Module):
         else:
             normed = self.input_layernorm(state)
         state = state + self.self_attn(normed, angles, memory, number)
-        result: Tensor = state + self.mlp(self.post_attention_layernorm(state))
+        fed: Tensor = checkpoint(self._fed, state, use_reentrant=False) if self.recompute else self._fed(state)
+        return state + fed
+
+    def _fed(self, state: Tensor) -> Tensor:
+        result: Tensor = self.mlp(self.post_attention_layernorm(state))
         return result
 
 
@@ -204,7 +236,7 @@ class _Attention(nn.Module):
         self.o_proj = nn.Linear(drafter.num_attention_heads * size, drafter.hidden_size, output_bias)
         self.normed = drafter.architecture == "qwen3"
         if self.normed:
-            self.q_norm, self.k_norm = (nn.RMSNorm(size, drafter.rms_norm_eps) for _ in "qk")
+            self.q_norm, self.k_norm = (_Norm(size, drafter.rms_norm_eps) for _ in "qk")
 
     def forward(self, states: Tensor, angles: Any, memory: Memory, layer: int) -> Tensor:
         query, key, value = (_heads(project(states), self.size) for project in (self.q_proj, self.k_proj, self.v_proj))
@@ -226,10 +258,10 @@ class _LatentAttention(nn.Module):
         self.plain, self.rotated, self.value = (sizes[f"{part}_head_dim"] for part in ("qk_nope", "qk_rope", "v"))
         self.scale = (self.plain + self.rotated) ** -0.5 * _yarn_scale(drafter.rope_scaling or {})
         self.q_a_proj = nn.Linear(width, q_rank, bias=False)
-        self.q_a_layernorm = nn.RMSNorm(q_rank, eps)
+        self.q_a_layernorm = _Norm(q_rank, eps)
         self.q_b_proj = nn.Linear(q_rank, heads * (self.plain + self.rotated), bias=False)
         self.kv_a_proj_with_mqa = nn.Linear(width, self.latent + self.rotated, bias=False)
-        self.kv_a_layernorm = nn.RMSNorm(self.latent, eps)
+        self.kv_a_layernorm = _Norm(self.latent, eps)
         self.kv_b_proj = nn.Linear(self.latent, heads * (self.plain + self.value), bias=False)
         self.o_proj = nn.Linear(heads * self.value, drafter.hidden_size, bias=False)
 

@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 
 
 def load_model(
-    checkpoint: Checkpoint, steps: Iterable[TensorStep], drafter: Drafter, target: Path, dtype: str = "float32"
+    checkpoint: Checkpoint,
+    steps: Iterable[TensorStep],
+    drafter: Drafter,
+    target: Path,
+    dtype: str = "float32",
+    device: str | None = None,
 ) -> DraftModel:
-    """The drafter that the steps make of a checkpoint, on the GPU where there is one.
+    """The drafter that the steps make of a checkpoint.
 
     Args:
         checkpoint: the source.
@@ -33,6 +38,7 @@ def load_model(
         drafter: what they make.
         target: the target's folder, for the embedding or head that the drafter does not have itself.
         dtype: to compute in.
+        device: where; None for the GPU where there is one.
 
     Raises:
         UnusableInput: the drafter is of a kind that cannot be run here, or the target lacks what it should share.
@@ -51,7 +57,7 @@ def load_model(
     if absent:
         weights = open_target(target)
         arrays |= {name: weights.read(find_shared(weights, name)) for name in absent}
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     return DraftModel.load(drafter, {name: to_tensor(array, dtype).to(device) for name, array in arrays.items()})
 
 

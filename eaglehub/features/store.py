@@ -6,12 +6,13 @@ renamed into place, so an interrupted extraction goes on where it stopped, and a
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eaglehub.errors import EnvironmentProblem, UnusableInput
 
@@ -105,6 +106,14 @@ class Recipe:
         return tuple(self.samples[start : start + SHARD_SAMPLES] for start in starts)
 
 
+class Span(NamedTuple):
+    """How long one sample is: its tokens, how many of them are the prompt's, and where the answer ends."""
+
+    tokens: int
+    prompt_length: int
+    end: int
+
+
 class Store:
     """The features of a recipe in `root`, as far as they have been extracted."""
 
@@ -132,16 +141,24 @@ class Store:
         Raises:
             EnvironmentProblem: the disk is full.
         """
+        packed = {name: tensor for index, each in enumerate(features) for name, tensor in self._packed(index, each)}
+        self.write(self._file(number), packed)
+
+    def write(self, file: Path, tensors: dict[str, Tensor]) -> None:
+        """Write a file of the store, whole and durable or not at all.
+
+        Raises:
+            EnvironmentProblem: the disk is full.
+        """
         from safetensors.torch import save
 
-        data = save({name: tensor for index, each in enumerate(features) for name, tensor in self._packed(index, each)})
-        part = self._file(number).with_suffix(".part")
+        part = file.with_suffix(".part")
         try:
             with part.open("wb") as stream:
-                stream.write(data)
+                stream.write(save(tensors))
                 stream.flush()
                 os.fsync(stream.fileno())
-            part.replace(self._file(number))
+            part.replace(file)
         except OSError as error:
             part.unlink(missing_ok=True)
             raise EnvironmentProblem(
@@ -154,14 +171,50 @@ class Store:
         Raises:
             UnusableInput: the file is damaged.
         """
-        from safetensors import SafetensorError
-        from safetensors.torch import load_file
+        with self.opened(self._file(number)) as tensors:
+            return [_unpacked(tensors, index) for index in range(len(self.recipe.shards[number]))]
+
+    def read(self, number: int) -> Features:
+        """One sample's features, by its number; nothing else is read.
+
+        Raises:
+            UnusableInput: the file is damaged.
+        """
+        shard, index = self.place(number)
+        with self.opened(self._file(shard)) as tensors:
+            return _unpacked(tensors, index)
+
+    def spans(self) -> list[Span]:
+        """Of all samples, without reading states.
+
+        Raises:
+            UnusableInput: a file is damaged.
+        """
+        spans = []
+        for number, samples in enumerate(self.recipe.shards):
+            with self.opened(self._file(number)) as tensors:
+                for index in range(len(samples)):
+                    (count,) = tensors.get_slice(f"{index}.tokens").get_shape()
+                    spans.append(Span(count, *tensors.get_tensor(f"{index}.span").tolist()))
+        return spans
+
+    def place(self, number: int) -> tuple[int, int]:
+        """A sample's shard, and its number there."""
+        return divmod(number, SHARD_SAMPLES)
+
+    @contextlib.contextmanager
+    def opened(self, file: Path) -> Iterator[Any]:
+        """The tensors of a file of the store, read when asked for.
+
+        Raises:
+            UnusableInput: it is damaged.
+        """
+        from safetensors import SafetensorError, safe_open
 
         try:
-            tensors = load_file(self._file(number))
-            return [_unpacked(tensors, index) for index in range(len(self.recipe.shards[number]))]
-        except (SafetensorError, KeyError, OSError) as error:
-            file = self._file(number)
+            with safe_open(file, "pt") as tensors:
+                yield tensors
+        except (SafetensorError, OSError) as error:
             raise UnusableInput("is damaged", where=file.name, fix="remove it, and it is made anew") from error
 
     def answer_end(self, tokens: Sequence[int], sample: Sample) -> int:
@@ -225,9 +278,9 @@ def fingerprint(folder: Path) -> str:
     return hashed.hexdigest()
 
 
-def _unpacked(tensors: dict[str, Any], index: int) -> Features:
-    prompt_length, end = (int(value) for value in tensors[f"{index}.span"])
-    tokens, aux, head = (tensors[f"{index}.{name}"] for name in ("tokens", "aux", "head_input"))
+def _unpacked(tensors: Any, index: int) -> Features:
+    prompt_length, end = (int(value) for value in tensors.get_tensor(f"{index}.span"))
+    tokens, aux, head = (tensors.get_tensor(f"{index}.{name}") for name in ("tokens", "aux", "head_input"))
     return Features(tokens, prompt_length, end, aux, head)
 
 

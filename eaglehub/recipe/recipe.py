@@ -36,12 +36,14 @@ class Step:
     Attributes:
         name: unique in its chain.
         options: by their names on the command line, without the dashes; `${NAME}` stands for a variable.
+        accepted: the exit codes with which it is done.
         key: where the recipe says so.
     """
 
     name: str
     verb: Verb
     options: Mapping[str, Any]
+    accepted: tuple[int, ...]
     key: KeyPath
 
 
@@ -216,7 +218,7 @@ def _step(
     options = {**head, **(raw[verb.name] or {}), **differing.get(name, {})}
     if verb.argument and verb.argument not in options:
         raise document.problem(f"{verb.argument} is missing", (*key, verb.name))
-    return Step(name, verb, options, (*key, verb.name))
+    return Step(name, verb, options, (0, 1) if "go-on" in raw else (0,), (*key, verb.name))
 
 
 def _check_order(document: Document, chain: Chain) -> None:

@@ -150,7 +150,7 @@ class _Runner:
         if self.orders.plan and not self._known(drafter):
             return _untouched(step)
         key = self._key(step, drafter)
-        done = state.get("exit_code") == 0 and "seconds" in state and self._is_left(chain, step, state, drafter)
+        done = state.get("exit_code") in step.accepted and "seconds" in state and self._is_left(chain, step, state, drafter)
         if kept and not done:
             raise UsageProblem(f"{step.name} of {chain.name} is not done yet", where="--from-step")
         if done and (kept or (state.get("key") == key and not again)):
@@ -160,7 +160,7 @@ class _Runner:
         state = self._execute(chain, step, folder, drafter)
         # As it is afterwards: what was given can change meanwhile, and then it is not done.
         write_json(folder / "state.json", state | {"key": key})
-        return self._outcome(step, folder, Status.FAILED if state["exit_code"] else Status.RAN, state)
+        return self._outcome(step, folder, Status.RAN if state["exit_code"] in step.accepted else Status.FAILED, state)
 
     def _known(self, drafter: str) -> bool:
         """False for an output that an earlier step has not made yet."""
@@ -214,7 +214,7 @@ class _Runner:
         return {
             "exit_code": exit_code,
             "seconds": time.monotonic() - started,
-            "output": self.digests.drafter(output) if output and exit_code == 0 else None,
+            "output": self.digests.drafter(output) if output and exit_code in step.accepted else None,
         }
 
     def _outcome(self, step: Step, folder: Path, status: Status, state: dict[str, Any]) -> Outcome:

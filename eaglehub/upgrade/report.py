@@ -49,7 +49,11 @@ class UpgradeReport(Report):
         conversion = self.upgrade.conversion
         plan = conversion.plan
         return {
-            "source": {"name": conversion.checkpoint.name, "format": conversion.reading.detection.spec.id},
+            "source": {
+                "name": conversion.checkpoint.name,
+                "revision": conversion.checkpoint.revision,
+                "format": conversion.reading.detection.spec.id,
+            },
             "status": self.status,
             "output": self.output or None,
             "findings": [finding.to_json() for finding in conversion.findings],

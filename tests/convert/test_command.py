@@ -196,6 +196,7 @@ def test_usage_errors(drafter: Path, tmp_path: Path, arguments: tuple[str, ...])
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_moment_leaves_the_output_absent_or_whole(tmp_path: Path) -> None:
     drafter = build("vllm-float32", tmp_path / "drafter").path
     command = [sys.executable, "-m", "eaglehub", "convert", str(drafter), str(tmp_path / "out"), "--dtype", "float16"]

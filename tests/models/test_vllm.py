@@ -1,4 +1,7 @@
-"""The reference drafter against a real vLLM: the same drafted tokens, and the same counters along the same walk."""
+"""The reference drafter against a real vLLM: the same drafted tokens, and the same counters along the same walk.
+
+`verify` holds the trained fixtures to it as they are; here they are upgraded ones.
+"""
 
 from __future__ import annotations
 
@@ -112,11 +115,6 @@ def compare(case: Case, root: Path, tmp_path: Path) -> None:
     walk = score(model, store, DEPTH).walk
     length = 1 + sum(served["accepted"]) / served["num_drafts"]
     assert walk.acceptance_length == pytest.approx(length, rel=0.02)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_trained_fixtures(tiny: Tiny, tmp_path: Path, kind: str) -> None:
-    compare(case_of(tiny(kind)), tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize("kind", KINDS)

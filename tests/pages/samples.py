@@ -227,6 +227,24 @@ def upgrading() -> dict[str, Any]:
     }
 
 
+TRAINING = {
+    "trainable": "norms",
+    "ttt_steps": 3,
+    "rate": 1e-4,
+    "batch_tokens": 1024,
+    "epochs": 1,
+    "max_steps": None,
+    "warmup": 0.1,
+    "clip": 1.0,
+    "anchor": 0.0,
+    "seed": 0,
+    "dtype": "float32",
+    "recompute": False,
+    "evaluate_every": 10,
+    "patience": 3,
+}
+
+
 def finetuning() -> dict[str, Any]:
     """That was worth it."""
     return {
@@ -236,22 +254,7 @@ def finetuning() -> dict[str, Any]:
         "output": "new",
         "finetune": {
             "tensors": ["fc_norm.0.weight"],
-            "settings": {
-                "trainable": "norms",
-                "ttt_steps": 3,
-                "rate": 1e-4,
-                "batch_tokens": 1024,
-                "epochs": 1,
-                "max_steps": None,
-                "warmup": 0.1,
-                "clip": 1.0,
-                "anchor": 0.0,
-                "seed": 0,
-                "dtype": "float32",
-                "recompute": False,
-                "evaluate_every": 10,
-                "patience": 3,
-            },
+            "settings": TRAINING,
             "data": {
                 "conversations": 10,
                 "digest": _DIGEST,

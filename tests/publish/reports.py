@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eaglehub.checkpoint import open_checkpoint
 from eaglehub.checkpoint.hashing import folder_digest
+from tests.pages.samples import TRAINING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,22 +93,7 @@ UPGRADE = {
 
 FINETUNE = {
     "tensors": ["norm.weight"],
-    "settings": {
-        "trainable": "norms",
-        "ttt_steps": 3,
-        "rate": 1e-4,
-        "batch_tokens": 1024,
-        "epochs": 1,
-        "max_steps": None,
-        "warmup": 0.1,
-        "clip": 1.0,
-        "anchor": 0.0,
-        "seed": 0,
-        "dtype": "float32",
-        "recompute": False,
-        "evaluate_every": 10,
-        "patience": 3,
-    },
+    "settings": TRAINING,
     "data": {
         "conversations": 321,
         "digest": "ab" * 32,

@@ -85,6 +85,14 @@ def test_one_that_fails_does_not_stop_the_others(kitchen: Kitchen) -> None:
     assert kitchen.statuses()["next"] == [DONE, DONE]
 
 
+def test_a_step_may_find_something_and_the_chain_go_on(kitchen: Kitchen) -> None:
+    kitchen.write("source: drafter\nsteps:\n- validate: {}\n  name: before\n  go-on: true\n- convert: {}\n")
+    result = kitchen.run("--json")
+    assert result.exit_code == 0
+    assert [step["exit_code"] for step in validate(result)["chains"][0]["steps"]] == [1, 0]
+    assert kitchen.statuses() == {"drafter": [DONE, DONE]}
+
+
 def test_a_secret_is_written_nowhere(kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WHICH_ENGINE", "no-such-secret-engine")
     kitchen.write("source: drafter\nsteps:\n- validate: {engine: '${WHICH_ENGINE}'}\n")
@@ -107,6 +115,7 @@ def test_paths_may_begin_with_a_variable_or_at_home(kitchen: Kitchen, monkeypatc
     assert kitchen.statuses("--plan") == {"drafter": [WOULD]}
 
 
+@pytest.mark.slow
 def test_damaged_notes_cost_time_and_nothing_else(kitchen: Kitchen) -> None:
     assert kitchen.statuses() == {"drafter": [RAN, RAN]}
     work = kitchen.folder / "work"

@@ -286,7 +286,7 @@ def _state(pid: str) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-@pytest.mark.parametrize(("mode", "code"), [("hang", 4), ("hang-drafter", 1)])
+@pytest.mark.parametrize(("mode", "code"), [pytest.param("hang", 4, marks=pytest.mark.slow), ("hang-drafter", 1)])
 def test_a_hanging_engine_is_ended_with_all_its_processes(
     bench: Bench, mode: str, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,7 +299,7 @@ def test_a_hanging_engine_is_ended_with_all_its_processes(
     assert _alive((bench.folder / "pids").read_text()) == []
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interrupt_leaves_no_process(bench: Bench, signal_number: int) -> None:
     pids = bench.folder / "pids"
     arguments = [bench.drafter, "--target", bench.target, "--python", bench.interpreter("hang")]

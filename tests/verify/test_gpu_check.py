@@ -36,7 +36,7 @@ def check(folder: Path, gpus: int, *options: str) -> subprocess.CompletedProcess
 
 @pytest.mark.parametrize(
     ("gpus", "runs"),
-    [(3, ["v1", "v2", "v2-tp2"]), (8, ["v1", "v2", "v2-tp4"])],
+    [(3, ["v1", "v2", "v2-tp2"]), pytest.param(8, ["v1", "v2", "v2-tp4"], marks=pytest.mark.slow)],
 )
 def test_a_run_for_each_runner_and_one_split(tmp_path: Path, gpus: int, runs: list[str]) -> None:
     result = check(tmp_path, gpus)
