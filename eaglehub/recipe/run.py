@@ -150,7 +150,8 @@ class _Runner:
         if self.orders.plan and not self._known(drafter):
             return _untouched(step)
         key = self._key(step, drafter)
-        done = state.get("exit_code") in step.accepted and "seconds" in state and self._is_left(chain, step, state, drafter)
+        ended = state.get("exit_code") in step.accepted and "seconds" in state
+        done = ended and self._is_left(chain, step, state, drafter)
         if kept and not done:
             raise UsageProblem(f"{step.name} of {chain.name} is not done yet", where="--from-step")
         if done and (kept or (state.get("key") == key and not again)):
