@@ -51,3 +51,13 @@ def test_examples_in_yaml_fit_their_schema(name: str, schema: str) -> None:
     page = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
     for example in re.findall(r"^```yaml\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL):
         validator.validate(yaml.safe_load(example))
+
+
+def test_the_readme_says_of_engines_what_the_reference_says() -> None:
+    reference = (ROOT / "docs/reference/engines.md").read_text("utf-8").splitlines()
+    table = (ROOT / "README.md").read_text("utf-8").partition("| a drafter with ")[2].partition("\n\n")[0]
+    head, _, *rows = f"| a drafter with {table}".splitlines()
+
+    assert len(rows) > 4
+    for row in (head, *rows):
+        assert row.replace("q/k norms (qwen3)", "qwen3 drafter (q/k norms)") in reference
