@@ -28,7 +28,7 @@ _QUESTIONS = {
 @click.option("--target", metavar="FOLDER", help="The model it drafts for.")
 @click.option("--prompts", metavar="FILE", help="What the target is asked.  [default: mixed]")
 @click.option("--repo", metavar="REPO", help="Where it would be published.")
-@click.option("--finetune/--no-finetune", default=True, show_default=True, help="Train the norms.")
+@click.option("--finetune/--no-finetune", default=True, show_default=True, help="Train the norms and fc.")
 @click.option("--verify/--no-verify", default=True, show_default=True, help="Run it in vLLM.")
 @click.option("--ci", type=click.Choice(CI), multiple=True, help="Write a file for that CI instead of a recipe.")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
