@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,12 +11,12 @@ import pytest
 from eaglehub.cli.recipe_schema import recipe_schema
 from eaglehub.resources import resource
 from tests.cli_runner import run
+from tests.drafters import target_config
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.recipe.conftest import Kitchen
 
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/*.yaml"))
 HEAD = "source: drafter\n"
 MISTAKES = {
     "unknown key": (f"{HEAD}sauce: x\nsteps: [convert: {{}}]\n", 2, "sauce"),
@@ -113,3 +114,16 @@ def test_init_writes_a_recipe_that_is_one(kitchen: Kitchen, monkeypatch: pytest.
     assert names == ["convert", "upgrade", "finetune", "validate", "verify", "publish"]
     assert run("init", "new.yaml").exit_code == 2
     assert run("init", "new.yaml", "--force").exit_code == 0
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_the_examples_are_recipes(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_USER", "me")
+    for made in ("models/target", "models/drafter", "work/eagle-3/drafter/finetune/drafter"):  # by what runs before
+        (tmp_path / made).parent.mkdir(parents=True, exist_ok=True)
+        target_config("llama", tmp_path / made)
+    (tmp_path / "models" / "prompts.jsonl").write_text('{"prompt": "Why?"}\n')
+    (tmp_path / path.name).write_bytes(path.read_bytes())
+    result = run("run", tmp_path / path.name, "--plan", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert {step["status"] for step in result.json()["chains"][0]["steps"]} == {"would run"}
