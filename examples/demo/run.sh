@@ -21,12 +21,12 @@ eaglehub run "$out/recipe.yaml" --output json="$out/run.json"
 
 drafter=$out/work/drafter/finetune/drafter
 eaglehub report "$drafter/eaglehub-verify.json" --output html="$out/report.html"
-eaglehub card "$drafter" --name tiny-eagle3.1 --base-model example/tiny --license apache-2.0 >"$out/card.md"
+eaglehub card "$drafter" --name tiny-eagle3.1 --base-model example/tiny --license apache-2.0 --write
 
 cat <<END
 
 The drafter          $drafter
 Its report page      $out/report.html
-Its model card       $out/card.md
+Its model card       $drafter/README.md
 All steps' reports   $out/run.json
 END
