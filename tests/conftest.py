@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from tests.hub import LoopbackHub
 
+# With matrices as small as the tests', more threads only wait for one another; processes that tests start inherit it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 _TIMEOUT_S = 900
 
