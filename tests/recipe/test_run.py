@@ -15,6 +15,7 @@ import pytest
 
 from tests.drafters import build, target_config
 from tests.reports import validate
+from tests.verify.conftest import FAKE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,6 +49,26 @@ def test_only_what_changed_is_done_again(kitchen: Kitchen) -> None:
     assert made(kitchen) == {name: data for name, data in before.items() if name != "eaglehub-verify.json"}
     build("vllm-3.1", kitchen.folder / "drafter2")
     assert kitchen.statuses("--set", "source=drafter2") == {"drafter": [RAN, RAN]}
+
+
+def test_a_report_that_is_gone_from_beside_the_drafter_is_made_again(kitchen: Kitchen) -> None:
+    """The card and the publication look for it there."""
+    target_config("llama", kitchen.folder / "target")
+    fake = kitchen.folder / "python"
+    fake.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE}" good "$@"\n')
+    fake.chmod(0o755)
+    kitchen.write(
+        """\
+        source: drafter
+        steps:
+        - convert: {}
+        - verify: {target: target, python: ./python, limit: 6, select: [lossless.batch]}
+        """
+    )
+    assert kitchen.statuses() == {"drafter": [RAN, RAN]}
+    assert kitchen.statuses() == {"drafter": [DONE, DONE]}
+    (kitchen.folder / "work/drafter/convert/drafter/eaglehub-verify.json").unlink()
+    assert kitchen.statuses() == {"drafter": [DONE, RAN]}
 
 
 def test_steps_can_be_chosen(kitchen: Kitchen) -> None:
