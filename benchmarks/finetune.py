@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from benchmarks.unroll import DRAFTER, _seconds
+from benchmarks.measure import seconds_of
+from benchmarks.unroll import DRAFTER
 from eaglehub.drafter.memory import Packing
 from eaglehub.drafter.model import DraftModel
 from eaglehub.drafter.tensors import expected_tensors
@@ -42,7 +43,7 @@ def main() -> None:
             left @ right
 
     work = {**steps, "target": lambda: head.distribution(batch.judged.target), "products": multiply}
-    rounds = [{name: _seconds(each) for name, each in work.items()} for _ in range(ROUNDS)]
+    rounds = [{name: seconds_of(each) for name, each in work.items()} for _ in range(ROUNDS)]
     best = {name: min(times[name] for times in rounds) for name in work}
     faster = (best["all"] - best["target"]) / (best["norms"] - best["target"])
     print(

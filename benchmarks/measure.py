@@ -1,4 +1,4 @@
-"""What several benchmarks measure of an `eaglehub` command."""
+"""What several benchmarks measure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import os
 import subprocess
 import sys
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # VmHWM starts afresh with the program; ru_maxrss would remember the size of the process that started it.
 _MEASURED = """
@@ -31,4 +35,11 @@ def seconds(command: list[str]) -> float:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     start = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    return time.perf_counter() - start
+
+
+def seconds_of(work: Callable[[], None]) -> float:
+    """Wall time of a piece of work."""
+    start = time.perf_counter()
+    work()
     return time.perf_counter() - start

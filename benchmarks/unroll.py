@@ -6,51 +6,29 @@ disturbs a run but does not speed one up.
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING
-
 import torch
 
-from eaglehub.drafter.drafter import Drafter
+from benchmarks.measure import seconds_of
 from eaglehub.drafter.model import DraftModel
 from eaglehub.drafter.tensors import expected_tensors
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from tests.models.build import describe
 
 LENGTH, DEPTH, ROUNDS = 256, 5, 4
 _LIMIT = 0.5
 # The sizes of a small real drafter.
-DRAFTER = Drafter(
-    architecture="llama",
+DRAFTER = describe(
     hidden_size=576,
     target_hidden_size=576,
     vocab_size=4096,
     draft_vocab_size=4096,
-    num_hidden_layers=1,
     num_attention_heads=9,
     num_key_value_heads=3,
     head_dim=64,
     intermediate_size=1536,
-    hidden_act="silu",
-    rms_norm_eps=1e-5,
-    attention_bias=False,
-    mlp_bias=False,
-    rope_theta=10000.0,
-    rope_scaling=None,
     max_position_embeddings=LENGTH + DEPTH,
-    num_aux_hidden_states=3,
     aux_layer_ids=(2, 15, 27),
     fc_norm=True,
     norm_output=True,
-    norm_before_fc=False,
-    norm_before_residual=False,
-    embedding=True,
-    head=True,
-    parallel_drafting=False,
-    mask_token_id=None,
-    quantized=False,
-    dtype="F32",
 )
 
 
@@ -70,7 +48,7 @@ def main() -> None:
             left @ right
 
     with torch.inference_mode():
-        times = [(_seconds(unroll), _seconds(multiply)) for _ in range(ROUNDS)]
+        times = [(seconds_of(unroll), seconds_of(multiply)) for _ in range(ROUNDS)]
     unrolled, multiplied = (min(column) for column in zip(*times, strict=True))
     print(
         f"unroll: {multiplied / unrolled:.2f}x of the rate of bare matrix products (at least {_LIMIT}x; "
@@ -88,12 +66,6 @@ def _products(tensors: dict[str, torch.Tensor]) -> list[tuple[torch.Tensor, torc
         query, key = torch.randn(9, LENGTH, 64), torch.randn(9, 64, LENGTH // 2)
         products += [(query, key), (query @ key, torch.randn(9, LENGTH // 2, 64))]
     return products
-
-
-def _seconds(work: Callable[[], None]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from tests.checkpoint.helpers import raw_safetensors
 from tests.drafters.drafter import Drafter
 from tests.drafters.native import IDS, _template
 from tests.hub.store import Blob
+
+if TYPE_CHECKING:
+    from tests.hub.hub import LoopbackHub
 
 _ITEM_BYTES = 2  # bfloat16
 
@@ -41,3 +45,8 @@ def large() -> dict[str, bytes | Blob]:
     start = raw_safetensors(header)
     weights = Blob(start + d2t.astype("<i8").tobytes(), len(start) + position, lfs=True)
     return {"config.json": json.dumps(config).encode(), "model.safetensors": weights}
+
+
+def head(hub: LoopbackHub, repo: str = "acme/drafter", revision: str = "main") -> str:
+    """The commit that a revision is."""
+    return hub.repos[repo].head(revision).oid

@@ -11,8 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from tests.hub.api import Answer, Request, Route, as_json, find_route, refused
+from tests.hub.api import find_route
 from tests.hub.faults import HTML, Fault, Logged
+from tests.hub.routes import Answer, Request, Route, as_json, refused
 from tests.hub.store import Refusal
 
 if TYPE_CHECKING:

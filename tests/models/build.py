@@ -11,9 +11,6 @@ from eaglehub.drafter.drafter import Drafter
 from eaglehub.drafter.model import DraftModel
 from eaglehub.drafter.tensors import expected_tensors
 
-# Matrices this small gain nothing from threads, and lose much where other work keeps the cores busy.
-torch.set_num_threads(1)
-
 _LATENT = {"q_lora_rank": 24, "kv_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 8, "v_head_dim": 12}
 _PLAIN = Drafter(
     architecture="llama",

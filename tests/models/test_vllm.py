@@ -6,35 +6,34 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
 from eaglehub.checkpoint import open_checkpoint
 from eaglehub.drafter.target import read_target
-from eaglehub.evaluate.evaluate import read_candidate
-from eaglehub.evaluate.load import load_model
-from eaglehub.evaluate.score import answer_slots, judge, score
 from eaglehub.features import Features, Source, Store, encode, extract
 from eaglehub.prompts import load_prompts
+from eaglehub.scoring.candidate import read_candidate
+from eaglehub.scoring.load import load_model
+from eaglehub.scoring.score import answer_slots, judge, score
 from tests.cli_runner import run
 from tests.tiny import KINDS
+from tests.vllm_runs.process import serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from eaglehub.drafter.model import DraftModel
+    from tests.vllm_runs.process import Served
 
     Tiny = Callable[[str], Path]
 
 pytestmark = [pytest.mark.vllm, pytest.mark.usefixtures("vllm")]
 
-ENGINE = Path(__file__).with_name("engine.py")
 DEPTH, NOTED, TIMEOUT_S = 5, 2, 900
 
 
@@ -56,7 +55,7 @@ def case_of(folder: Path) -> Case:
 def states(case: Case, root: Path) -> Store:
     source = Source(target=read_target(case.target))
     samples = encode(load_prompts(str(case.prompts), case.count), source.tokenizer())
-    ids = read_candidate(open_checkpoint(case.drafter), source.target).layer_ids(source.target)
+    ids = source.target.layer_ids_for(read_candidate(open_checkpoint(case.drafter), source.target).drafter)
     (store,) = extract(source, [source.recipe(samples, ids, max_tokens=case.max_tokens, ignore_eos=True)], root)
     return store
 
@@ -66,27 +65,20 @@ def model_of(case: Case) -> DraftModel:
     return load_model(candidate.checkpoint, candidate.reading.tensors.values(), candidate.drafter, case.target)
 
 
-def serve(case: Case, store: Store, folder: Path) -> dict[str, Any]:
-    """What `engine.py` reports."""
+def served_by_vllm(case: Case, store: Store, folder: Path) -> Served:
     latent = json.loads((case.target / "config.json").read_text())["model_type"].startswith("deepseek")
-    request = {
-        "target": str(case.target),
-        "drafter": str(case.drafter),
-        "prompts": [list(sample.prompt) for sample in store.recipe.samples],
-        "noted": NOTED,
-        "max_tokens": case.max_tokens,
-        "draft_tokens": DEPTH,
-        "engine": {"block_size": 16} if latent else {},
-    }
-    request_file, result_file = folder / "request.json", folder / "result.json"
-    request_file.write_text(json.dumps(request))
-    process = subprocess.run(
-        [sys.executable, ENGINE, request_file, result_file],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_S, check=False,
-    )  # fmt: skip
-    assert process.returncode == 0, process.stdout[-4000:]
-    result: dict[str, Any] = json.loads(result_file.read_text())
-    return result
+    return serve(
+        case.target,
+        case.drafter,
+        [list(sample.prompt) for sample in store.recipe.samples],
+        folder,
+        max_tokens=case.max_tokens,
+        draft_tokens=DEPTH,
+        timeout_s=TIMEOUT_S,
+        noted=NOTED,
+        ignore_eos=True,
+        engine={"block_size": 16} if latent else {},
+    )
 
 
 def drafts(model: DraftModel, features: Features) -> list[list[int]]:
@@ -105,15 +97,15 @@ def drafts(model: DraftModel, features: Features) -> list[list[int]]:
 
 def compare(case: Case, root: Path, tmp_path: Path) -> None:
     store, model = states(case, root), model_of(case)
-    served = serve(case, store, tmp_path)
-    for features, noted in zip(store, served["noted"], strict=False):
+    served = served_by_vllm(case, store, tmp_path)
+    for features, noted in zip(store, served.noted, strict=False):
         answer = features.tokens[features.prompt_length : features.prompt_length + case.max_tokens]
         assert answer.tolist() == noted["tokens"]
         expected = drafts(model, features)
         # The engine may draft once more after the last token.
         assert noted["drafts"][: len(expected)] == expected
     walk = score(model, store, DEPTH).walk
-    length = 1 + sum(served["accepted"]) / served["num_drafts"]
+    length = 1 + sum(served.accepted) / served.drafts
     assert walk.acceptance_length == pytest.approx(length, rel=0.02)
 
 

@@ -6,35 +6,20 @@ import functools
 import importlib.util
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.cli_runner import run
+from tests.vllm_runs.process import Served
+from tests.vllm_runs.process import serve as run_engine
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
-ENGINE = Path(__file__).with_name("engine.py")
 PROMPTS, MAX_TOKENS, DRAFT_TOKENS = 8, 48, 5
 TIMEOUT_S = 300
-
-
-@dataclass(frozen=True)
-class Served:
-    """What `engine.py` reports; see there for the meaning of each field."""
-
-    tokens: list[list[int]]
-    drafts: int
-    accepted: list[int]
-    aux_layers: list[int]
-    runner: str
-    v2_reads: list[int] | None
-
 
 Serve = Callable[[Path], Served]
 Convert = Callable[[Path], Path]
@@ -72,14 +57,8 @@ def serve(shared: Path, target: Path, tmp_path_factory: pytest.TempPathFactory) 
 
     @functools.cache
     def _serve(drafter: Path) -> Served:
-        request = {
-            "target": str(target),
-            "drafter": str(drafter),
-            "prompts": prompts,
-            "max_tokens": MAX_TOKENS,
-            "draft_tokens": DRAFT_TOKENS,
-        }
-        return Served(**_run_engine(request, tmp_path_factory.mktemp("engine")))
+        folder, sizes = tmp_path_factory.mktemp("engine"), {"max_tokens": MAX_TOKENS, "draft_tokens": DRAFT_TOKENS}
+        return run_engine(target, drafter, prompts, folder, **sizes, timeout_s=TIMEOUT_S)
 
     return _serve
 
@@ -96,26 +75,3 @@ def convert(target: Path, tmp_path_factory: pytest.TempPathFactory) -> Convert:
         return out
 
     return _convert
-
-
-def _run_engine(request: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Run `engine.py` in a process group of its own, and end the whole group when it takes too long."""
-    request_file, result_file = folder / "request.json", folder / "result.json"
-    request_file.write_text(json.dumps(request), encoding="utf-8")
-    process = subprocess.Popen(
-        [sys.executable, ENGINE, request_file, result_file],
-        env=os.environ | {"VLLM_USE_V2_MODEL_RUNNER": "0"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        log, _ = process.communicate(timeout=TIMEOUT_S)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-    assert process.returncode == 0, log[-4000:]
-    result: dict[str, Any] = json.loads(result_file.read_text(encoding="utf-8"))
-    return result
