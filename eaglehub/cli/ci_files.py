@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eaglehub.cli.output import replacing, say
-from eaglehub.errors import EnvironmentProblem, UsageProblem
+from eaglehub.cli.output import say, write_file
+from eaglehub.errors import UsageProblem
 from eaglehub.resources import resource
 
 if TYPE_CHECKING:
@@ -36,15 +36,6 @@ def write_ci_files(systems: Iterable[str], *, force: bool) -> None:
     if not force and (there := next((path for _, path, _ in chosen if path.exists()), None)):
         raise UsageProblem("is there already", where=str(there), fix="--force replaces it")
     for template, path, next_step in chosen:
-        _write(path, resource(_TEMPLATES, template).read_bytes())
+        write_file(path, resource(_TEMPLATES, template).read_bytes())
         click.echo(f"wrote {path}")
         say(f"next: {next_step}")
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as draft:
-            draft.write_bytes(data)
-    except OSError as error:
-        raise EnvironmentProblem(f"cannot write it: {error.strerror}", where=str(path)) from error

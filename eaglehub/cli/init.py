@@ -9,8 +9,8 @@ import click
 from click.core import ParameterSource
 
 from eaglehub.cli.ci_files import CI, write_ci_files
-from eaglehub.cli.output import say
-from eaglehub.errors import EnvironmentProblem, UsageProblem
+from eaglehub.cli.output import say, write_file
+from eaglehub.errors import UsageProblem
 from eaglehub.resources import resource
 
 _EXAMPLES = {"source": "drafters/my-drafter", "target": "models/my-target", "prompts": "mixed", "repo": ""}
@@ -64,10 +64,7 @@ def init(
         for name in (name for name, value in given.items() if value is None):
             answers[name] = click.prompt(_QUESTIONS[name], default=_EXAMPLES[name], err=True)
     text = _render({**answers, "finetune": finetune, "verify": verify, "file": path.name})
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise EnvironmentProblem(f"cannot write it: {error.strerror}", where=file) from error
+    write_file(path, text.encode())
     click.echo(f"wrote {file}")
     say(f"next: edit it, then `eaglehub run {file} --plan`")
 

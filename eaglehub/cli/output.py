@@ -85,14 +85,29 @@ def _write_file(report: Report, output: OutputFile) -> None:
             with path.open("w", encoding="utf-8") as stream:
                 write(report, stream)
             return
-        with replacing(path) as draft, draft.open("w", encoding="utf-8") as stream:
+        with _replacing(path) as draft, draft.open("w", encoding="utf-8") as stream:
             write(report, stream)
     except OSError as error:
         raise EnvironmentProblem(f"cannot write the report: {error.strerror}", where=str(output.path)) from error
 
 
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file, in a folder that is made where there is none; a failure leaves it as it was. A link is followed.
+
+    Raises:
+        EnvironmentProblem: it cannot be written.
+    """
+    place = Path(os.path.realpath(path))
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with _replacing(place) as draft:
+            draft.write_bytes(data)
+    except OSError as error:
+        raise EnvironmentProblem(f"cannot write it: {error.strerror}", where=str(path)) from error
+
+
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def _replacing(path: Path) -> Iterator[Path]:
     """A draft in the same folder that takes the place of `path` once the block has succeeded."""
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         # Made inside a private folder, the file itself gets the permissions that the user's umask says.

@@ -30,7 +30,7 @@ class Digests:
     def __init__(self, memory: Path) -> None:
         self._memory = memory
         self._known = {
-            path: seen for path, seen in read_json_object(memory).items() if isinstance(seen, list) and len(seen) == 4
+            path: seen for path, seen in json_or_empty(memory).items() if isinstance(seen, list) and len(seen) == 4
         }
 
     def save(self) -> None:
@@ -67,7 +67,7 @@ def key_of(parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def read_json_object(path: Path) -> dict[str, Any]:
+def json_or_empty(path: Path) -> dict[str, Any]:
     """What `write_json` wrote; empty where it is missing or damaged, since the work can be done again."""
     try:
         value = json.loads(path.read_bytes()) if path.is_file() else None

@@ -16,7 +16,7 @@ from eaglehub.checkpoint.hub import hub_name
 from eaglehub.checkpoint.yamltext import load_yaml
 from eaglehub.errors import UsageProblem
 from eaglehub.recipe.document import Document, read_document
-from eaglehub.recipe.verbs import VERBS, Verb
+from eaglehub.recipe.verbs import FILES, MADE, PLACES, VERBS, Verb
 from eaglehub.resources import resource
 
 if TYPE_CHECKING:
@@ -100,8 +100,8 @@ def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
     for chain in chains:
         _check_order(document, chain)
     folder = path.absolute().parent
-    _check_paths(document, chains, folder)
     work = folder / filled(document.value.get("work", "work"))
+    _check_paths(document, chains, folder, work)
     return Recipe(path.name, folder, work, _in_order(document, chains))
 
 
@@ -139,12 +139,21 @@ def _schema() -> dict[str, Any]:
     return schema
 
 
+@cache
+def _validator() -> Any:
+    """JSON Schema takes 1.0 for an integer, and the command line would not."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    integer = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    return extend(Draft202012Validator, type_checker=integer)  # type: ignore[no-untyped-call]
+
+
 def _check(document: Document, value: Any, schema: Mapping[str, Any], at: KeyPath = ()) -> None:
     """Hold what stands at a key to a schema."""
-    from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
-    error = best_match(Draft202012Validator(schema).iter_errors(value))
+    error = best_match(_validator()(schema).iter_errors(value))
     if error is None:
         return
     path = (*at, *error.absolute_path)
@@ -231,15 +240,16 @@ def _check_order(document: Document, chain: Chain) -> None:
         last = max(last, step.verb.rank)
 
 
-def _check_paths(document: Document, chains: Sequence[Chain], folder: Path) -> None:
+def _check_paths(document: Document, chains: Sequence[Chain], folder: Path, work: Path) -> None:
     from eaglehub.prompts import SUITES
     from eaglehub.prompts.load import MIXED
 
     for chain in chains:
         for key, text, places in _named_paths(chain):
             named = filled(text)
-            known = hub_name(named) if key in ("source", "target") else named in (MIXED, *SUITES)
-            if not (known or (folder / named).exists()):
+            known = hub_name(named) if key in ("source", *PLACES) else named in (MIXED, *SUITES)
+            to_come = key in MADE and (folder / named).is_relative_to(work)
+            if not (known or to_come or (folder / named).exists()):
                 place = next(place for place in places if place in document.lines or len(place) == 1)
                 raise document.problem(f"{text} does not exist", place)
 
@@ -249,7 +259,7 @@ def _named_paths(chain: Chain) -> Iterator[tuple[str, str, list[KeyPath]]]:
     if chain.source:
         yield "source", chain.source, [("matrix", chain.name, "source"), ("source",)]
     for step in chain.steps:
-        for key in ("target", "prompts"):
+        for key in (*PLACES, *FILES):
             if key in step.options:
                 differing: KeyPath = ("matrix", chain.name, "steps", step.name, key)
                 yield key, step.options[key], [differing, (*step.key, key), ("matrix", chain.name, key), (key,)]

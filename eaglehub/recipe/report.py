@@ -78,4 +78,6 @@ def _remark(outcome: Outcome) -> str:
     if outcome.exit_code is None:
         return ""
     failed = f"exit code {outcome.exit_code}, " if outcome.exit_code else ""
-    return f"  {failed}{outcome.seconds:.0f} s, {outcome.folder}"
+    # What was found is printed as a result; whatever else goes wrong has been said on the error stream already.
+    place = f"see {outcome.folder}/output.txt" if outcome.exit_code == 1 else outcome.folder
+    return f"  {failed}{outcome.seconds:.0f} s, {place}"

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from eaglehub import __version__
 from eaglehub.errors import EnvironmentProblem, UsageProblem
-from eaglehub.recipe.digests import Digests, key_of, read_json_object, write_json
+from eaglehub.recipe.digests import Digests, json_or_empty, key_of, write_json
 from eaglehub.recipe.recipe import filled
-from eaglehub.recipe.verbs import VERBS
+from eaglehub.recipe.verbs import KEPT, PLACES, VERBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -146,7 +146,7 @@ class _Runner:
 
     def _step(self, chain: Chain, step: Step, drafter: str, *, kept: bool, again: bool) -> Outcome:
         folder = self.recipe.work / chain.name / step.name
-        state = read_json_object(folder / "state.json")
+        state = json_or_empty(folder / "state.json")
         if self.orders.plan and not self._known(drafter):
             return _untouched(step)
         key = self._key(step, drafter)
@@ -192,7 +192,9 @@ class _Runner:
         if step.verb.argument:  # what is published stands and falls with the reports beside it
             reports = (given / verb.beside for verb in VERBS.values() if verb.beside)
             inputs += [self.digests.path(report) for report in reports if report.is_file()]
-        for value in step.options.values():
+        for name, value in step.options.items():
+            if name in KEPT:
+                continue
             path = self.recipe.folder / filled(value) if isinstance(value, str) and value else None
             inputs.append(self.digests.path(path) if path and path.exists() else "")
         return key_of([__version__, step.verb.name, dict(step.options), inputs])
@@ -203,9 +205,9 @@ class _Runner:
         for stale in ("state.json", "report.json"):
             (folder / stale).unlink(missing_ok=True)
         output = self._output(chain, step) if step.verb.makes else None
-        arguments = [step.verb.name, drafter]
+        arguments = [step.verb.name, self._here(drafter)]
         arguments += [str(output), "--force"] if output else []
-        arguments += _options(step)
+        arguments += self._options(step)
         arguments += ["--output", f"json={folder / 'report.json'}"]
         beside = self._beside(step, drafter)
         arguments += ["--output", f"json={beside}"] if beside and not step.verb.leaves else []
@@ -218,22 +220,25 @@ class _Runner:
             "output": self.digests.drafter(output) if output and exit_code in step.accepted else None,
         }
 
+    def _options(self, step: Step) -> Iterator[str]:
+        """As on the command line; variables get their values here and nowhere else."""
+        for name, value in step.options.items():
+            if name == step.verb.argument:
+                yield filled(str(value))
+            elif isinstance(value, bool):
+                yield f"--{name}" if value else f"--no-{name}"
+            else:
+                for item in value if isinstance(value, list) else [value]:
+                    yield from (f"--{name}", self._here(filled(str(item))) if name in PLACES else filled(str(item)))
+
+    def _here(self, place: str) -> str:
+        """So written that a folder of this machine does not look like a name on the Hub."""
+        return f"./{place}" if not Path(place).is_absolute() and (self.recipe.folder / place).exists() else place
+
     def _outcome(self, step: Step, folder: Path, status: Status, state: dict[str, Any]) -> Outcome:
-        report = read_json_object(folder / "report.json") or None
+        report = json_or_empty(folder / "report.json") or None
         shown = os.path.relpath(folder, self.recipe.folder)
         return Outcome(step, status, state["exit_code"], state["seconds"], shown, report)
-
-
-def _options(step: Step) -> Iterator[str]:
-    """As on the command line; variables get their values here and nowhere else."""
-    for name, value in step.options.items():
-        if name == step.verb.argument:
-            yield filled(str(value))
-        elif isinstance(value, bool):
-            yield f"--{name}" if value else f"--no-{name}"
-        else:
-            for item in value if isinstance(value, list) else [value]:
-                yield from (f"--{name}", filled(str(item)))
 
 
 def _run(command: Sequence[str], folder: Path, shown: Any) -> int:

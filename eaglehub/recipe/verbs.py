@@ -30,6 +30,13 @@ class Verb:
     leaves: bool = False
 
 
+# Options that name a folder here or a repository on the Hub; that name a file, or for prompts a suite; those that an
+# earlier step may have made; and those that name what is kept for later runs, on which a step does not depend.
+PLACES = ("target", "compare")
+FILES = ("prompts", "held-out", "baseline")
+MADE = ("compare", "baseline")
+KEPT = ("features", "work", "charts")
+
 _MAKING = ("force", "dry-run", "check")
 VERBS = {
     verb.name: verb

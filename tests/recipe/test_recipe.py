@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,9 @@ MISTAKES = {
     "unknown command": (f"{HEAD}steps:\n- bake: {{}}\n", 3, "steps.0.bake"),
     "unknown option": (f"{HEAD}steps:\n- convert:\n    bogus: 1\n", 4, "steps.0.convert.bogus"),
     "wrong type": (f"{HEAD}steps:\n- upgrade:\n    max-tokens: many\n", 4, "steps.0.upgrade.max-tokens"),
+    "no whole number": (f"{HEAD}steps:\n- evaluate:\n    limit: 1.0\n", 4, "evaluate.limit: 1.0 is not of type"),
+    "too small a number": (f"{HEAD}steps:\n- verify:\n    timeout: 0\n", 4, "steps.0.verify.timeout: 0 is"),
+    "too large a number": (f"{HEAD}steps:\n- evaluate:\n    depth: 9\n", 4, "steps.0.evaluate.depth: 9 is"),
     "wrong choice": (f"{HEAD}steps:\n- convert:\n    to: tf\n", 4, "steps.0.convert.to"),
     "a flag that is off": (f"{HEAD}steps:\n- validate:\n    strict: false\n", 4, "steps.0.validate.strict"),
     "steps are no list": (f"{HEAD}steps: convert\n", 2, "steps"),
@@ -49,6 +53,8 @@ MISTAKES = {
     "a NUL": (f'{HEAD}work: "a\\0b"\nsteps: [convert: {{}}]\n', 2, "work: holds a character that no command line can"),
     "a name that is no text": (f"{HEAD}steps: [convert: {{}}]\nmatrix:\n  1: {{}}\n", 3, "1 is not of type 'string'"),
     "a name as long as a path": (f"{HEAD}steps: [convert: {{}}]\nmatrix:\n  {'a' * 300}: {{}}\n", 3, "does not match"),
+    "missing baseline": (f"{HEAD}steps:\n- verify: {{baseline: ./old.json}}\n", 3, "./old.json does not exist"),
+    "missing drafter": (f"{HEAD}steps:\n- evaluate: {{compare: ./other}}\n", 3, "./other does not exist"),
     "somebody unknown": ("source: ~nobody-of-that-name/x\nsteps: [convert: {}]\n", 1, "does not exist"),
     "nothing at all": ("", 1, "is not of type 'object'"),
     "unknown step in the matrix": (
@@ -102,6 +108,22 @@ def test_an_unknown_step(kitchen: Kitchen) -> None:
 def test_the_schema_is_that_of_the_commands() -> None:
     """`python -m eaglehub.cli.recipe_schema` writes it."""
     assert json.loads(resource("schemas", "recipe.schema.json").read_bytes()) == recipe_schema()
+
+
+def test_an_unwritten_recipe_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("mine")
+    monkeypatch.setattr(Path, "write_bytes", full)
+
+    result = run("init", recipe, "--force")
+
+    assert result.exit_code == 4
+    assert "cannot write it: No space left" in result.stderr
+    assert recipe.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [recipe]
 
 
 def test_init_writes_a_recipe_that_is_one(kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -212,3 +213,26 @@ def test_state_is_json(kitchen: Kitchen) -> None:
     state = json.loads((kitchen.folder / "work/drafter/convert/state.json").read_text())
     assert state["exit_code"] == 0
     assert os.fspath(kitchen.folder) not in json.dumps(state)
+
+
+def test_a_folder_here_is_not_taken_for_a_name_on_the_hub(kitchen: Kitchen, capfd: pytest.CaptureFixture[str]) -> None:
+    (kitchen.folder / "models").mkdir()
+    (kitchen.folder / "drafter").rename(kitchen.folder / "models" / "drafter")
+    target_config("llama", kitchen.folder / "models" / "target")
+    kitchen.write("source: models/drafter\ntarget: models/target\nsteps: [convert: {}]\n")
+    kitchen.run()
+    assert "Hub" not in capfd.readouterr().err
+
+
+def test_what_a_step_keeps_for_later_is_nothing_that_it_depends_on(
+    kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kitchen.write("source: drafter\nsteps: [evaluate: {features: states, compare: work/drafter/other}]\n")
+    monkeypatch.setattr("eaglehub.cli.run.sys.executable", shutil.which("true"))
+    assert kitchen.statuses() == {"drafter": [RAN]}
+    (kitchen.folder / "states").mkdir()
+    (kitchen.folder / "states" / "shard").write_text("kept")
+    assert kitchen.statuses() == {"drafter": [DONE]}
+    (kitchen.folder / "work" / "drafter" / "other").mkdir()
+    (kitchen.folder / "work" / "drafter" / "other" / "config.json").write_text("{}")
+    assert kitchen.statuses() == {"drafter": [RAN]}
