@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import eaglehub.formats
 from docs.generate.markdown import CONVENTIONS, code, plain, table, yes
-from eaglehub.formats.spec import FLAGS, load_format
+from eaglehub.drafter.drafter import FLAGS
+from eaglehub.formats.spec import load_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

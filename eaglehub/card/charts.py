@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from eaglehub.card.tables import changed_sides, evaluated_suites, robust_suites, served_sides
 from eaglehub.errors import EnvironmentProblem
-from eaglehub.evaluate.charts import figure_class
-from eaglehub.evaluate.suites import LONG, PLAIN
+from eaglehub.report.figures import figure_class
+from eaglehub.scoring.suites import LONG, PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -23,6 +23,7 @@ _SUITES = {
     "other_template": "another template",
     "odd_system": "odd system prompts",
 }
+_ROBUST = ("prompts", "tokens a prompt", "acceptance length", "of plain chat")
 _REPO = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _SPECIAL = str.maketrans({char: f"\\{char}" for char in "\\`*_[]<>|"})
 
@@ -148,17 +149,25 @@ def evaluated_suites(facts: Facts) -> dict[str, Mapping[str, Any]]:
 
 def robust(facts: Facts) -> Table | None:
     """Acceptance in vLLM with long contexts, other templates and odd system prompts."""
+    report = facts.verification.report
+    if not report or not report["robust"]:
+        return None
     rows = [
         [
             _suite(name),
             f"{suite['prompt_tokens']:.0f}",
             _length(suite["acceptance"]),
             f"{suite['ratio']:.3f} ± {suite['ratio_half_width']:.3f}" if suite["ratio"] is not None else "",
+            *([_difference(suite["compared"])] if suite["compared"] else []),
         ]
         for name, suite in robust_suites(facts).items()
     ]
-    head = ["prompts", "tokens a prompt", "acceptance length", "of plain chat"]
-    return Table("In vLLM, greedy:", head, rows, _NUMBERS) if rows else None
+    against = [f"against {report['compared']['name']}"] if report["robust"][0]["compared"] else []
+    return Table("In vLLM, greedy:", [*_ROBUST, *against], rows, _NUMBERS)
+
+
+def _difference(compared: Mapping[str, Any]) -> str:
+    return f"{compared['difference']:+.3f} ± {compared['half_width']:.3f}"
 
 
 def robust_suites(facts: Facts) -> dict[str, Mapping[str, Any]]:

@@ -17,18 +17,13 @@ _DEPTH_LIMIT = 64
 _INTEGER_DIGITS = 20
 
 
-def read_json_object(path: Path, *, where: str = "") -> dict[str, Any]:
-    """The JSON object in the file `path`.
-
-    Args:
-        path: the file.
-        where: how messages name it; its file name when empty.
+def read_json_object(path: Path) -> dict[str, Any]:
+    """The JSON object in a file, which messages call by its name.
 
     Raises:
         UnusableInput: it cannot be read, or `parse_json_object` refuses it.
     """
-    where = where or path.name
-    return parse_json_object(read_small_file(path, where), where)
+    return parse_json_object(read_small_file(path, path.name), path.name)
 
 
 def parse_json_object(data: bytes, where: str) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def staged_folder(destination: Path, *, force: bool = False, protect: Sequence[P
         UsageProblem: the destination may not be replaced, or not without force.
         OSError: the file system refused.
     """
-    destination = Path(os.path.abspath(destination))  # noqa: PTH100 - resolve() would follow a link at the end
+    destination = _absolute(destination)
     _check_parent(destination)
     stage = destination.parent / f"{_prefix(destination)}{secrets.token_hex(4)}"
     with ExitStack() as lock:
@@ -61,6 +61,16 @@ def staged_folder(destination: Path, *, force: bool = False, protect: Sequence[P
             _settle(stage, destination)
 
 
+def check_destination(destination: Path, *, force: bool, protect: Sequence[Path] = ()) -> None:
+    """Refuse at once what `staged_folder` would refuse after a long run.
+
+    Raises:
+        UsageProblem: the destination may not be replaced, or not without force.
+    """
+    _check_parent(_absolute(destination))
+    _check_replaceable(_absolute(destination), force=force, protect=protect)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -68,6 +78,10 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow a link at the end
 
 
 def _check_parent(destination: Path) -> None:

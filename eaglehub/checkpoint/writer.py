@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _SINGLE_FILE = "model.safetensors"
 _INDEX_FILE = "model.safetensors.index.json"
+# Readers that look for it refuse a file without.
+_METADATA = {"format": "pt"}
 _REASONS = {
     errno.ENOSPC: ("the disk is full", "free some space, or write elsewhere"),
     errno.EDQUOT: ("the disk quota is used up", "free some space, or write elsewhere"),
@@ -70,7 +72,6 @@ def write_checkpoint(
     *,
     force: bool = False,
     max_shard_size: int | None = None,
-    metadata: Mapping[str, str] = {"format": "pt"},
     late_files: Callable[[], Mapping[str, bytes]] | None = None,
     watch: Callable[[str, npt.NDArray[Any]], None] | None = None,
     progress: Callable[[int], None] | None = None,
@@ -87,7 +88,6 @@ def write_checkpoint(
         files: the other files by plain name: their bytes, or a file to copy.
         force: replace an existing drafter folder.
         max_shard_size: bytes of weights a file; None for a single file. A larger tensor gets a file of its own.
-        metadata: the safetensors `__metadata__`.
         late_files: called once the weights are written; gives further files.
         watch: sees every chunk of every tensor as re-read from the disk; what it raises aborts. Do not keep the chunk.
         progress: called with the number of bytes of the weights done since the last call.
@@ -100,7 +100,7 @@ def write_checkpoint(
         EnvironmentProblem: disk full, no permission, or the disk returned other bytes than were written.
     """
     shards = _plan(tensors, max_shard_size)
-    weights = _weight_parts(shards, metadata)
+    weights = _weight_parts(shards)
     copied_from = [source.parent for source in files.values() if isinstance(source, Path)]
     with (
         _system_errors(destination.name),
@@ -137,15 +137,15 @@ def _shard_name(number: int, count: int) -> str:
     return _SINGLE_FILE if count == 1 else f"model-{number + 1:05d}-of-{count:05d}.safetensors"
 
 
-def _weight_parts(shards: Sequence[_Shard], metadata: Mapping[str, str]) -> dict[str, list[Part]]:
+def _weight_parts(shards: Sequence[_Shard]) -> dict[str, list[Part]]:
     return {
-        _shard_name(number, len(shards)): [_header_part(shard, metadata), *map(_tensor_part, shard.tensors)]
+        _shard_name(number, len(shards)): [_header_part(shard), *map(_tensor_part, shard.tensors)]
         for number, shard in enumerate(shards)
     }
 
 
-def _header_part(shard: _Shard, metadata: Mapping[str, str]) -> Part:
-    return _bytes_part(encode_header([(each.name, each.dtype, each.shape) for each in shard.tensors], metadata))
+def _header_part(shard: _Shard) -> Part:
+    return _bytes_part(encode_header([(each.name, each.dtype, each.shape) for each in shard.tensors], _METADATA))
 
 
 def _bytes_part(data: bytes) -> Part:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from eaglehub.cli.output import replacing, say, warn
-from eaglehub.cli.publish import drafter_folder, repository
-from eaglehub.errors import EnvironmentProblem
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from eaglehub.cli.options import repository
+from eaglehub.cli.output import say, warn, write_file
+from eaglehub.cli.places import existing_folder
 
 
 @click.command()
@@ -32,12 +28,9 @@ def card(folder: Path, name: str, license_id: str, base_model: str, source_model
       eaglehub card drafter-3.1/
       eaglehub card drafter-3.1/ --base-model org/target --license apache-2.0 --write
     """
-    from eaglehub.card.charts import charts_of
-    from eaglehub.card.document import CARD, read_card
-    from eaglehub.card.facts import read_facts
-    from eaglehub.card.render import Wishes, render
+    from eaglehub.card import CARD, Wishes, charts_of, read_card, read_facts, render
 
-    facts = read_facts(drafter_folder(folder))
+    facts = read_facts(existing_folder(folder))
     for file, evidence in facts.evidence.items():
         if not evidence.report:
             say(f"{file} {evidence.problem}, so the card has nothing of it")
@@ -53,15 +46,7 @@ def card(folder: Path, name: str, license_id: str, base_model: str, source_model
     if not write:
         click.echo(text, nl=False)
         return
-    _write(folder, {**charts, CARD: text.encode()})
+    # The charts first, so that the card never names one that is not there.
+    for file, data in {**charts, CARD: text.encode()}.items():
+        write_file(folder / file, data)
     click.echo(f"wrote {folder / CARD}")
-
-
-def _write(folder: Path, files: Mapping[str, bytes]) -> None:
-    """The charts first, so that the card never names one that is not there."""
-    for name, data in files.items():
-        try:
-            with replacing(folder / name) as draft:
-                draft.write_bytes(data)
-        except OSError as error:
-            raise EnvironmentProblem(f"cannot write it: {error.strerror}", where=str(folder / name)) from error

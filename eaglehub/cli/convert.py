@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eaglehub.checkpoint import open_checkpoint
-from eaglehub.cli.approval import faults
-from eaglehub.cli.options import ReportOptions, reading_options, report_options
+from eaglehub.cli.options import ReportOptions, paged_report_options, reading_options
 from eaglehub.cli.output import finish, progress
 from eaglehub.cli.places import fetched, readable, target_facts
 from eaglehub.convert import Conversion, Refused, execute, plan_conversion
@@ -19,6 +18,7 @@ from eaglehub.convert.report import ConvertReport
 from eaglehub.drafter.target import read_target
 from eaglehub.errors import UsageProblem
 from eaglehub.formats.spec import writable_formats
+from eaglehub.validate import output_faults
 
 if TYPE_CHECKING:
     from eaglehub.reading import Answers
@@ -56,7 +56,7 @@ def _size(_ctx: click.Context, _param: click.Parameter, value: str | None) -> in
 @click.option(
     "--max-shard-size", callback=_size, metavar="SIZE", help="Split the weights into files of this size, as in 5GB."
 )
-@report_options
+@paged_report_options
 def convert(
     source: str,
     output: str | None,
@@ -95,9 +95,7 @@ def convert(
     )
     status = _status(conversion, dry_run, check)
     if status in ("converted", "copied"):
-        steps = conversion.plan.steps if conversion.plan else ()
-        total = sum(step.output(conversion.checkpoint).nbytes for step in steps)
-        with progress(total, "converting") as advance:
+        with progress(conversion.nbytes, "converting") as advance:
             try:
                 execute(
                     conversion,
@@ -105,7 +103,7 @@ def convert(
                     force=force,
                     max_shard_size=max_shard_size,
                     progress=advance,
-                    approve=partial(faults, layout=layout, target=facts),
+                    approve=partial(output_faults, layout=layout, target=facts),
                 )
             except Refused as refused:
                 conversion, status = refused.refusal(conversion), "refused"

@@ -8,31 +8,29 @@ from typing import TYPE_CHECKING
 import click
 
 from eaglehub.cli.feature_options import FeatureOptions, feature_options
-from eaglehub.cli.options import ReportOptions, reading_options, report_options
+from eaglehub.cli.options import ReportOptions, paged_report_options, reading_options
 from eaglehub.cli.output import finish, progress, say
 from eaglehub.cli.places import fetched
 from eaglehub.errors import UsageProblem
+from eaglehub.scoring.suites import SUITES, build_suites
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from eaglehub.evaluate.evaluate import Candidate, Evaluation
+    from eaglehub.evaluate.evaluate import Evaluation
     from eaglehub.features import Sample, Source
     from eaglehub.reading import Answers
-
-# Those of evaluate/suites.py, which is not imported for `--help`.
-_SUITES = ("plain", "no_bos", "no_template", "neither", "odd_system", "long")
+    from eaglehub.scoring.candidate import Candidate
 
 
 @click.command()
 @click.argument("drafter", metavar="DRAFTER")
 @reading_options
 @click.option("--compare", metavar="OTHER", help="Another drafter for the same target, scored on the same answers.")
-@click.option("--suite", "suites", type=click.Choice(_SUITES), multiple=True, help="Only these; can be repeated.")
+@click.option("--suite", "suites", type=click.Choice(SUITES), multiple=True, help="Only these; can be repeated.")
 @feature_options
-@click.option("--markdown", type=click.Path(dir_okay=False), help="Write the report in Markdown as well.")
 @click.option("--charts", type=click.Path(file_okay=False), metavar="FOLDER", help="Draw charts into a folder.")
-@report_options
+@paged_report_options
 def evaluate(
     drafter: str,
     forced_format: str | None,
@@ -41,7 +39,6 @@ def evaluate(
     compare: str | None,
     suites: tuple[str, ...],
     running: FeatureOptions,
-    markdown: str | None,
     charts: str | None,
     options: ReportOptions,
 ) -> None:
@@ -58,39 +55,30 @@ def evaluate(
     """
     from eaglehub.checkpoint import open_checkpoint
     from eaglehub.drafter.target import read_target
-    from eaglehub.evaluate.evaluate import read_candidate
     from eaglehub.evaluate.report import EvaluateReport
-    from eaglehub.evaluate.suites import build_suites
+    from eaglehub.prompts import load_prompts, load_suite
+    from eaglehub.report.figures import figure_class
+    from eaglehub.scoring.candidate import read_candidate
 
     if target is None:
         raise UsageProblem("missing option --target", fix="its folder, with weights and tokenizer")
-    _check_outputs(markdown, charts)
+    if charts:
+        figure_class()
     facts = read_target(fetched(target))
     candidate = read_candidate(open_checkpoint(fetched(drafter)), facts, forced_format=forced_format, answers=answers)
     other = read_candidate(open_checkpoint(fetched(compare)), facts) if compare else None
     source = running.source(facts)
-    samples = build_suites(suites, running.prompts, running.limit, source.tokenizer())
+    chat, long = load_prompts(running.prompts or "chat", running.limit), load_suite("long")[: running.limit]
+    samples = build_suites(suites, chat, long, source.tokenizer())
     with running.root() as root:  # one for both: they are judged by the same answers
         first = _evaluate(candidate, source, samples, running, root)
         second = _evaluate(other, source, samples, running, root) if other else None
     report = EvaluateReport(facts.name, running.depth, running.max_tokens, first, second, facts.revision)
-    if markdown:
-        Path(markdown).write_text(report.markdown(), encoding="utf-8")
     if charts:
         from eaglehub.evaluate.charts import draw
 
         draw(report, Path(charts))
     finish(report, options)
-
-
-def _check_outputs(markdown: str | None, charts: str | None) -> None:
-    """Refuse at once what could not be written after a long run."""
-    if markdown and not Path(markdown).parent.is_dir():
-        raise UsageProblem(f"the folder of {markdown!r} does not exist", where="--markdown")
-    if charts:
-        from eaglehub.evaluate.charts import figure_class
-
-        figure_class()
 
 
 def _evaluate(

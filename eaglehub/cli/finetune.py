@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from eaglehub.cli.feature_options import FeatureOptions, feature_options
-from eaglehub.cli.options import ReportOptions, reading_options, report_options
+from eaglehub.cli.options import ReportOptions, paged_report_options, reading_options
 from eaglehub.cli.output import finish, progress, say
 from eaglehub.cli.places import fetched
 from eaglehub.cli.training_options import TrainingOptions, training_options
@@ -22,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from eaglehub.drafter.target import Target
-    from eaglehub.features import Recipe, Source
+    from eaglehub.features import Source
     from eaglehub.finetune.checkpoints import Work
+    from eaglehub.finetune.data import Conversations, Data
     from eaglehub.finetune.distributed import Workers
     from eaglehub.finetune.finetune import Prepared, Tuned
     from eaglehub.finetune.report import FinetuneReport
@@ -31,16 +31,7 @@ if TYPE_CHECKING:
     from eaglehub.reading import Answers
     from eaglehub.report.findings import Finding
 
-_HELD_OUT_EVERY = 10
 _TELL_EVERY_S = 5
-
-
-class _Data(NamedTuple):
-    """What the target is run on, and what is said of it."""
-
-    training: Recipe
-    held_out: Recipe
-    facts: dict[str, Any]
 
 
 @click.command()
@@ -53,7 +44,7 @@ class _Data(NamedTuple):
 @click.option("--work", metavar="FOLDER", help="Keeps checkpoints and metrics.  [default: OUT.finetune]")
 @click.option("--charts", type=click.Path(file_okay=False), metavar="FOLDER", help="Draw charts into a folder.")
 @click.option("--force", is_flag=True, help="Replace OUT if it is a drafter's folder.")
-@report_options
+@paged_report_options
 def finetune(
     drafter: str,
     output: str,
@@ -82,14 +73,16 @@ def finetune(
       torchrun --nproc-per-node 8 -m eaglehub finetune drafter-3.1/ tuned/ --target target/ --prompts train.jsonl
     """
     from eaglehub.checkpoint import open_checkpoint
+    from eaglehub.checkpoint.staging import check_destination
     from eaglehub.drafter.target import read_target
+    from eaglehub.finetune.data import describe_run, prepare_data
+    from eaglehub.report.figures import figure_class
 
     if target is None:
         raise UsageProblem("missing option --target", fix="its folder, with weights and tokenizer")
-    _check_output(Path(output), Path(drafter), force)
+    check_destination(Path(output), force=force, protect=[Path(drafter)])
+    given = _conversations(running, training, regenerate)
     if charts:
-        from eaglehub.evaluate.charts import figure_class
-
         figure_class()
     try:
         from eaglehub.finetune.checkpoints import Work
@@ -107,11 +100,11 @@ def finetune(
         answers=answers,
     )
     source = running.source(facts)
-    data = _data(prepared, source, running, training, regenerate)
+    data = prepare_data(prepared, source, given, max_tokens=running.max_tokens, ignore_eos=running.ignore_eos)
     folder = Work(Path(work or f"{output.rstrip('/')}.finetune"))
     with workers(training.device) as crew:
         if crew.first:
-            folder.open(_run(prepared, data, training, running.depth))
+            folder.open(describe_run(prepared, data, training.settings, running.depth))
         tuned = _tuned(prepared, source, data, training, running, folder, crew)
         if tuned is None:
             click.get_current_context().exit(0)
@@ -125,70 +118,27 @@ def finetune(
     finish(report, options)
 
 
-def _check_output(output: Path, drafter: Path, force: bool) -> None:
-    """Refuse at once what could not be written after a long run."""
-    if not output.absolute().parent.is_dir():
-        raise UsageProblem("the folder to write into does not exist", where=str(output.parent), fix="create it")
-    if output.exists() and not output.is_dir():
-        raise UsageProblem("the output exists and is not a folder", where=str(output))
-    if output.exists() and output.resolve() == drafter.resolve():
-        raise UsageProblem("the output is the source", where=str(output))
-    if output.exists() and any(output.iterdir()) and not force:
-        raise UsageProblem("the output folder is not empty", where=str(output), fix="--force replaces it")
-
-
-def _data(
-    prepared: Prepared, source: Source, running: FeatureOptions, training: TrainingOptions, regenerate: bool
-) -> _Data:
-    from eaglehub.features import encode
-    from eaglehub.finetune.augment import training_samples
-    from eaglehub.prompts import digest, load_prompts
+def _conversations(running: FeatureOptions, training: TrainingOptions, regenerate: bool) -> Conversations:
+    from eaglehub.finetune.data import Conversations, hold_out
+    from eaglehub.prompts import load_prompts
 
     if running.prompts is None:
         raise UsageProblem("missing option --prompts", fix="conversations to train on")
-    conversations = load_prompts(running.prompts, running.limit)
-    if training.held_out:
-        held_out = load_prompts(training.held_out)
-    else:
-        held_out = conversations[::_HELD_OUT_EVERY]
-        conversations = tuple(each for number, each in enumerate(conversations) if number % _HELD_OUT_EVERY)
-    if not conversations:
-        raise UsageProblem("one conversation cannot be both trained on and held out", where="--prompts")
-    tokenizer = source.tokenizer()
-    samples = training_samples(
-        conversations, training.augment, tokenizer, context_tokens=training.context_tokens, regenerate=regenerate
+    given = load_prompts(running.prompts, running.limit)
+    learned, held_out = (given, load_prompts(training.held_out)) if training.held_out else hold_out(given)
+    return Conversations(
+        training=learned,
+        held_out=held_out,
+        augment=training.augment,
+        context_tokens=training.context_tokens,
+        regenerate=regenerate,
     )
-    recipe = partial(
-        source.recipe, layer_ids=prepared.layer_ids, max_tokens=running.max_tokens, ignore_eos=running.ignore_eos
-    )
-    facts = {
-        "conversations": len(conversations),
-        "digest": digest(conversations),
-        "held_out_conversations": len(held_out),
-        "held_out_digest": digest(held_out),
-        "augment": list(training.augment),
-    }
-    return _Data(recipe(samples), recipe(encode(held_out, tokenizer, regenerate=regenerate)), facts)
-
-
-def _run(prepared: Prepared, data: _Data, training: TrainingOptions, depth: int) -> dict[str, Any]:
-    """Everything that a run's result depends on."""
-    from eaglehub.features.store import fingerprint
-
-    checkpoint = prepared.conversion.checkpoint
-    return {
-        "drafter": fingerprint(checkpoint.path_of("config.json").parent),
-        "training": data.training.digest,
-        "held_out": data.held_out.digest,
-        "settings": asdict(training.settings),
-        "num_speculative_tokens": depth,
-    }
 
 
 def _tuned(
     prepared: Prepared,
     source: Source,
-    data: _Data,
+    data: Data,
     training: TrainingOptions,
     running: FeatureOptions,
     work: Work,
@@ -196,13 +146,11 @@ def _tuned(
 ) -> Tuned | None:
     from eaglehub.finetune.finetune import finetune as train
 
-    count = len(data.training.samples) + len(data.held_out.samples)
-    total = data.training.nbytes + data.held_out.nbytes
     if crew.first:
-        say(f"{count} conversations, up to {total / 1e6:.0f} MB of the target's states")
+        say(f"{data.samples} conversations, up to {data.nbytes / 1e6:.0f} MB of the target's states")
     root = Path(running.features) if running.features else work.features
     try:
-        with progress(total, "running the target") as advance:
+        with progress(data.nbytes, "running the target") as advance:
             return train(
                 prepared, source, data.training, data.held_out, training.settings,
                 root=root, work=work, workers=crew, depth=running.depth,
@@ -240,9 +188,7 @@ def _write(report: FinetuneReport, target: Target, output: Path, force: bool) ->
     from eaglehub.finetune.report import inherited
 
     tuned = report.tuned
-    steps = tuned.conversion.plan.steps if tuned.conversion.plan else ()
-    total = sum(step.output(tuned.conversion.checkpoint).nbytes for step in steps)
-    with progress(total, "writing") as advance:
+    with progress(tuned.conversion.nbytes, "writing") as advance:
         execute(
             tuned.conversion,
             output,
@@ -256,8 +202,8 @@ def _write(report: FinetuneReport, target: Target, output: Path, force: bool) ->
 def _approve(tuned: Tuned, target: Target, folder: Path) -> Sequence[Finding]:
     """The errors that `eaglehub validate` sees in the output, whose untrained tensors must be what they were."""
     from eaglehub.checkpoint import open_checkpoint
-    from eaglehub.cli.approval import faults
     from eaglehub.finetune.finetune import check_untouched
+    from eaglehub.validate import output_faults
 
     check_untouched(tuned, open_checkpoint(folder))
-    return faults(folder, "vllm", target)
+    return output_faults(folder, "vllm", target)

@@ -57,6 +57,11 @@ def report_options(command: Callable[..., None]) -> Callable[..., None]:
     return _report_options(command, PLAIN)
 
 
+def paged_report_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The same for a command whose report there is a page for."""
+    return _report_options(command, (*PLAIN, *PAGES))
+
+
 def cases_report_options(command: Callable[..., None]) -> Callable[..., None]:
     """The same for a command whose report is a `CasesReport` that there is a page for: JUnit and pages as well."""
     return _report_options(command, (*PLAIN, "junit", *PAGES))
@@ -68,8 +73,8 @@ def page_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def located_report_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The same for a command whose report is a `LocatedReport`: it can be written in every format."""
-    return _report_options(command, tuple(REPORTERS))
+    """The same for a command whose report is a `LocatedReport` that there is a page for: every format."""
+    return _report_options(command, (*REPORTERS, *PAGES))
 
 
 def _report_options(command: Callable[..., None], formats: tuple[str, ...]) -> Callable[..., None]:
@@ -99,6 +104,13 @@ def _report_options(command: Callable[..., None], formats: tuple[str, ...]) -> C
     if "json" not in formats:
         return with_options
     return click.option("--json", "as_json", is_flag=True, help="Short for --format json.")(with_options)
+
+
+def repository(_ctx: click.Context, param: click.Parameter, value: str | None) -> str:
+    """Callback of an option or argument that names a repository; an absent one is an empty text."""
+    if value and not re.fullmatch(r"[\w.-]+/[\w.-]+", value, re.ASCII):
+        raise click.BadParameter(f"{value!r} is not ORG/NAME", param=param)
+    return value or ""
 
 
 def _layer_ids(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:

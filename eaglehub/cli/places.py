@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from eaglehub.checkpoint.folder import hub_snapshot
 from eaglehub.checkpoint.hub import SCHEME, TARGET_FACTS, HubName, download, hub_name, open_hub_folder
 from eaglehub.cli.output import quiet, say
+from eaglehub.errors import UnusableInput
 
 if TYPE_CHECKING:
     from eaglehub.checkpoint.folder import Folder
@@ -46,6 +47,17 @@ def fetched(text: str) -> Path:
 def target_facts(text: str) -> Path:
     """For commands that only look at a target's config; as `fetched`, without weights."""
     return _fetched(text, TARGET_FACTS)
+
+
+def existing_folder(path: Path) -> Path:
+    """The path, if it is a folder's.
+
+    Raises:
+        UnusableInput: it is not.
+    """
+    if not path.is_dir():
+        raise UnusableInput("is not a folder" if path.exists() else "does not exist", where=str(path))
+    return path
 
 
 def is_cached(folder: Path) -> bool:

@@ -9,33 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eaglehub.cli.options import ReportOptions, report_options
+from eaglehub.cli.options import ReportOptions, report_options, repository
 from eaglehub.cli.output import finish, quiet, say, warn
-from eaglehub.errors import UnusableInput, UsageProblem
+from eaglehub.cli.places import existing_folder
+from eaglehub.errors import UsageProblem
 
 if TYPE_CHECKING:
     from eaglehub.publish.publish import Prepared
 
-_REPO = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _NAME = re.compile(r"[\w./-]+", re.ASCII)
-
-
-def repository(_ctx: click.Context, param: click.Parameter, value: str | None) -> str:
-    """The name of a repository, for an option or argument."""
-    if value and not _REPO.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is not ORG/NAME", param=param)
-    return value or ""
-
-
-def drafter_folder(path: Path) -> Path:
-    """The folder, if it is one.
-
-    Raises:
-        UnusableInput: it is not.
-    """
-    if not path.is_dir():
-        raise UnusableInput("is not a folder" if path.exists() else "does not exist", where=str(path))
-    return path
 
 
 def _reference(_ctx: click.Context, param: click.Parameter, value: str | None) -> str:
@@ -101,7 +83,7 @@ def publish(
     from eaglehub.validate import Settings
 
     order = Order(
-        folder=drafter_folder(folder),
+        folder=existing_folder(folder),
         repo=repo,
         settings=Settings(engine=load_engine(engine)),
         ignored=ignore,

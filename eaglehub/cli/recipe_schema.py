@@ -99,9 +99,19 @@ def _value(option: click.Option) -> dict[str, Any]:
     }
     kind = next((name for cls, name in kinds.items() if isinstance(option.type, cls)), "string")
     value: dict[str, Any] = {"type": kind}
+    if isinstance(option.type, click.IntRange | click.FloatRange):
+        value |= _bounds(option.type)
     if isinstance(option.type, click.Choice):
         value = {"enum": list(option.type.choices)}
     return {"type": "array", "items": value, "minItems": 1} if option.multiple else value
+
+
+def _bounds(numbers: click.IntRange | click.FloatRange) -> dict[str, float]:
+    bounds = {
+        "exclusiveMinimum" if numbers.min_open else "minimum": numbers.min,
+        "exclusiveMaximum" if numbers.max_open else "maximum": numbers.max,
+    }
+    return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
 if __name__ == "__main__":

@@ -92,6 +92,8 @@ def _engine(name: str) -> Engine:
 
 def _named(text: str) -> HubName:
     """A path of this machine as it is; what is on the Hub by its repository and revision, as servers take it."""
+    if text.startswith("-"):
+        raise UsageProblem("begins with a dash, which a server takes for an option", where=text, fix="./ before a path")
     name = None if Path(text).exists() else hub_name(text)
     if name and name.subfolder:
         raise UsageProblem("servers take a repository, not a folder in it", where=text, fix="download it")

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from eaglehub.finetune.augment import KINDS
 from eaglehub.finetune.sets import DEFAULT, RATE, SETS
 from eaglehub.finetune.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-# Those of finetune/augment.py, which is not imported for `--help`.
-_KINDS = ("templates", "system-prompts", "long-context")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +38,8 @@ class TrainingOptions:
 def _kinds(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[str, ...]:
     kinds = tuple(value.split(",")) if value else ()
     for kind in kinds:
-        if kind not in _KINDS:
-            raise click.BadParameter(f"{kind!r} is none of {', '.join(_KINDS)}")
+        if kind not in KINDS:
+            raise click.BadParameter(f"{kind!r} is none of {', '.join(KINDS)}")
     return kinds
 
 
@@ -83,7 +81,7 @@ def training_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--patience", type=count, default=8, show_default=True, help="Evaluations without a gain."),
         click.option("--held-out", metavar="FILE|SUITE", help="Prompts to judge by.  [default: a tenth of --prompts]"),
         click.option(
-            "--augment", callback=_kinds, metavar="KIND,...", help=f"Change a part of the prompts: {', '.join(_KINDS)}."
+            "--augment", callback=_kinds, metavar="KIND,...", help=f"Change a part of the prompts: {', '.join(KINDS)}."
         ),
         click.option("--context-tokens", type=count, default=1536, show_default=True, help="Length of a long context."),
         click.option("--device", metavar="NAME", help="cpu, cuda, ...  [default: a GPU where there is one]"),

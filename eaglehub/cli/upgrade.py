@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from eaglehub.cli.feature_options import FeatureOptions, feature_options
-from eaglehub.cli.options import ReportOptions, reading_options, report_options
+from eaglehub.cli.options import ReportOptions, paged_report_options, reading_options
 from eaglehub.cli.output import finish, progress, say
 from eaglehub.cli.places import fetched
 from eaglehub.errors import UsageProblem
+from eaglehub.upgrade.wishes import FC_INITS, Wishes
 
 if TYPE_CHECKING:
     from eaglehub.features import Recipe
@@ -31,7 +33,7 @@ _PROMPTS = "mixed"
 )
 @click.option(
     "--fc-init",
-    type=click.Choice(("calibrated", "ones", "folded")),
+    type=click.Choice(FC_INITS),
     default="calibrated",
     show_default=True,
     help="Where the states' measured RMS goes: fc_norm's weights, nowhere, or fc's columns.",
@@ -49,7 +51,7 @@ _PROMPTS = "mixed"
 @feature_options
 @click.option("--dry-run", is_flag=True, help="Show the plan; run and write nothing. OUT may be left out.")
 @click.option("--force", is_flag=True, help="Replace OUT if it is a drafter's folder.")
-@report_options
+@paged_report_options
 def upgrade(
     source: str,
     output: str | None,
@@ -79,10 +81,10 @@ def upgrade(
       eaglehub upgrade drafter/ --target target/ --dry-run
     """
     from eaglehub.checkpoint import open_checkpoint
+    from eaglehub.checkpoint.staging import check_destination
     from eaglehub.drafter.target import read_target
     from eaglehub.upgrade.report import UpgradeReport
     from eaglehub.upgrade.upgrade import Upgrade, prepare, rewrite
-    from eaglehub.upgrade.wishes import Wishes
 
     if output is None and not dry_run:
         raise UsageProblem("missing argument OUT", fix="or use --dry-run, which writes nothing")
@@ -110,6 +112,7 @@ def upgrade(
     if dry_run:
         planned = rewrite(prepared, feedback_gain, None)
         finish(UpgradeReport(planned, "planned", running.depth, store_bytes=size), options)
+    check_destination(Path(str(output)), force=force, protect=[Path(source)])
     result = _calibrated(prepared, recipe, running) if recipe else rewrite(prepared, feedback_gain, None)
     _write(result, Path(str(output)), running.depth, force)
     finish(UpgradeReport(result, "upgraded", running.depth, str(output), size), options)
@@ -119,10 +122,8 @@ def _recipe(prepared: Prepared, running: FeatureOptions, regenerate: bool) -> Re
     from eaglehub.features import encode
     from eaglehub.prompts import load_prompts
 
-    if prepared.target is None:
-        raise UsageProblem("the target is needed to measure its states", where="--target", fix="or --no-calibrate")
     conversations = load_prompts(running.prompts or _PROMPTS, running.limit)
-    source = running.source(prepared.target)
+    source = running.source(prepared.measured_target)
     samples = encode(conversations, source.tokenizer(), regenerate=regenerate)
     return source.recipe(samples, prepared.layer_ids, max_tokens=running.max_tokens, ignore_eos=running.ignore_eos)
 
@@ -131,12 +132,10 @@ def _calibrated(prepared: Prepared, recipe: Recipe, running: FeatureOptions) -> 
     from eaglehub.features import extract
     from eaglehub.upgrade.upgrade import calibrate
 
-    if prepared.target is None:
-        raise UsageProblem("the target is needed to measure its states", where="--target", fix="or --no-calibrate")
     with running.root() as root:
         say(f"running the target on {len(recipe.samples)} prompts, up to {recipe.nbytes / 1e6:.0f} MB of states")
         with progress(recipe.nbytes, "running the target") as advance:
-            (store,) = extract(running.source(prepared.target), [recipe], root, advance)
+            (store,) = extract(running.source(prepared.measured_target), [recipe], root, advance)
         say("measuring the drafter")
         return calibrate(prepared, store, running.depth)
 
@@ -144,9 +143,15 @@ def _calibrated(prepared: Prepared, recipe: Recipe, running: FeatureOptions) -> 
 def _write(result: Upgrade, output: Path, depth: int, force: bool) -> None:
     from eaglehub.convert import execute
     from eaglehub.upgrade.report import record
+    from eaglehub.validate import output_faults
 
     conversion = result.conversion
-    steps = conversion.plan.steps if conversion.plan else ()
-    total = sum(step.output(conversion.checkpoint).nbytes for step in steps)
-    with progress(total, "writing") as advance:
-        execute(conversion, output, force=force, progress=advance, record={"upgrade": record(result, depth)})
+    with progress(conversion.nbytes, "writing") as advance:
+        execute(
+            conversion,
+            output,
+            force=force,
+            progress=advance,
+            approve=partial(output_faults, layout="vllm", target=result.prepared.target),
+            record={"upgrade": record(result, depth)},
+        )

@@ -72,6 +72,11 @@ class Conversion:
     plan: Plan | None
     findings: tuple[Finding, ...]
 
+    @property
+    def nbytes(self) -> int:
+        """Of the weights that are to be written; 0 without a plan."""
+        return sum(step.output(self.checkpoint).nbytes for step in self.plan.steps) if self.plan else 0
+
 
 def plan_conversion(
     checkpoint: Checkpoint,

@@ -28,7 +28,7 @@ def _writer(spec: FormatSpec) -> Writer:
 def inexpressible(drafter: Drafter, spec: FormatSpec) -> list[Finding]:
     """An error for each trait of the drafter that the layout has no place for."""
     cannot = _writer(spec).cannot
-    traits = sorted(drafter.features() & set(cannot))
+    traits = sorted(drafter.traits() & set(cannot))
     return [
         Finding("EH801", Severity.ERROR, f"the {spec.id} layout cannot hold this drafter: {cannot[trait]}", where=trait)
         for trait in traits

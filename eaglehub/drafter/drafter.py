@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+# What the semantics of a drafter turn on, and checkpoints are least clear about.
+FLAGS = ("fc_norm", "norm_output", "norm_before_fc", "norm_before_residual")
 # Config keys that only MLA drafters have; they are copied as they stand.
 MLA_KEYS = ("q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
 
@@ -83,7 +85,12 @@ class Drafter:
         """Whether the draft vocabulary is a part of the target's, with a `d2t` map."""
         return self.draft_vocab_size != self.vocab_size
 
-    def features(self) -> frozenset[str]:
+    @property
+    def flags(self) -> dict[str, bool]:
+        """Its `FLAGS`, by name."""
+        return {name: getattr(self, name) for name in FLAGS}
+
+    def traits(self) -> frozenset[str]:
         """What a layout may be unable to express, by the names that format specs use under `cannot`."""
         mla = self.architecture == "mla"
         conditions = {

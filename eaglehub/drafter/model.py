@@ -14,6 +14,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from eaglehub.drafter.memory import CausalMemory, ChainMemory, Packing
+from eaglehub.drafter.rotary import paired, rotary_embedding, rotate, yarn_scale
 from eaglehub.errors import UnusableInput
 
 if TYPE_CHECKING:
@@ -67,11 +68,11 @@ class DraftModel(nn.Module):
         Raises:
             UnusableInput: it is quantised, a parallel drafter, or has a sliding window.
         """
-        refuse(drafter)
+        check_runnable(drafter)
         with torch.device("meta"):
             model = cls(drafter)
         model.load_state_dict(dict(tensors), strict=True, assign=True)
-        model.rotary = _rotary(drafter).to(tensors["norm.weight"].device)
+        model.rotary = rotary_embedding(drafter).to(tensors["norm.weight"].device)
         return model.eval()
 
     def combine(self, aux: Tensor) -> Tensor:
@@ -242,7 +243,7 @@ class _Attention(nn.Module):
         query, key, value = (_heads(project(states), self.size) for project in (self.q_proj, self.k_proj, self.v_proj))
         if self.normed:
             query, key = self.q_norm(query), self.k_norm(key)
-        query, key = _rotate(query, angles), _rotate(key, angles)
+        query, key = rotate(query, angles), rotate(key, angles)
         attended = memory.attend(layer, query * self.scale, key, value)
         result: Tensor = self.o_proj(attended.transpose(1, 2).flatten(2))
         return result
@@ -256,7 +257,7 @@ class _LatentAttention(nn.Module):
         sizes, heads, eps = drafter.mla, drafter.num_attention_heads, drafter.rms_norm_eps
         self.heads, self.latent, q_rank = heads, sizes["kv_lora_rank"], sizes["q_lora_rank"]
         self.plain, self.rotated, self.value = (sizes[f"{part}_head_dim"] for part in ("qk_nope", "qk_rope", "v"))
-        self.scale = (self.plain + self.rotated) ** -0.5 * _yarn_scale(drafter.rope_scaling or {})
+        self.scale = (self.plain + self.rotated) ** -0.5 * yarn_scale(drafter.rope_scaling or {})
         self.q_a_proj = nn.Linear(width, q_rank, bias=False)
         self.q_a_layernorm = _Norm(q_rank, eps)
         self.q_b_proj = nn.Linear(q_rank, heads * (self.plain + self.rotated), bias=False)
@@ -271,8 +272,8 @@ class _LatentAttention(nn.Module):
         latent, shared = self.kv_a_proj_with_mqa(states).split([self.latent, self.rotated], dim=-1)
         both = _heads(self.kv_b_proj(self.kv_a_layernorm(latent)), self.plain + self.value)
         key, value = both.split([self.plain, self.value], dim=-1)
-        shared = _rotate(_paired(shared[:, None]), angles).expand(-1, self.heads, -1, -1)
-        query = torch.cat([plain, _rotate(_paired(rotated), angles)], dim=-1)
+        shared = rotate(paired(shared[:, None]), angles).expand(-1, self.heads, -1, -1)
+        query = torch.cat([plain, rotate(paired(rotated), angles)], dim=-1)
         attended = memory.attend(layer, query * self.scale, torch.cat([key, shared], dim=-1), value)
         result: Tensor = self.o_proj(attended.transpose(1, 2).flatten(2))
         return result
@@ -282,52 +283,14 @@ def _heads(flat: Tensor, size: int) -> Tensor:
     return flat.unflatten(-1, (-1, size)).transpose(1, 2)
 
 
-def _rotate(states: Tensor, angles: tuple[Tensor, Tensor]) -> Tensor:
-    cos, sin = (part[:, None] for part in angles)
-    first, second = states.chunk(2, dim=-1)
-    return states * cos + torch.cat([-second, first], dim=-1) * sin
-
-
-def _paired(states: Tensor) -> Tensor:
-    """DeepSeek rotates neighbours; with even and odd ones apart, in queries and keys alike, `_rotate` does the same."""
-    return torch.cat([states[..., ::2], states[..., 1::2]], dim=-1)
-
-
-def _rotary(drafter: Drafter) -> Any:
-    """Transformers' own rotary embedding, so every kind that it knows is computed as it does."""
-    from transformers import LlamaConfig
-    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
-
-    scaling = dict(drafter.rope_scaling or {})
-    kind = scaling.pop("type", None)
-    kind = scaling.pop("rope_type", kind) or "default"
-    # With text alone the three parts of a multimodal position are the same.
-    parameters = {"rope_theta": drafter.rope_theta, **scaling, "rope_type": "default" if kind == "mrope" else kind}
-    config = LlamaConfig(
-        hidden_size=drafter.hidden_size,
-        num_attention_heads=drafter.num_attention_heads,
-        head_dim=drafter.mla.get("qk_rope_head_dim") or drafter.head_dim,
-        max_position_embeddings=drafter.max_position_embeddings or 2048,
-        rope_parameters=parameters,
-    )
-    return LlamaRotaryEmbedding(config)
-
-
-def _yarn_scale(scaling: Mapping[str, Any]) -> float:
-    from transformers.models.deepseek_v3.modeling_deepseek_v3 import yarn_apply_mscale
-
-    kind = scaling.get("rope_type", scaling.get("type", "default"))
-    return float(yarn_apply_mscale({**scaling, "rope_type": kind}, 1.0))
-
-
-def refuse(drafter: Drafter) -> None:
+def check_runnable(drafter: Drafter) -> None:
     """Raise what `DraftModel.load` would, before its weights are read."""
     windows = "sliding_attention" in (drafter.extra.get("layer_types") or ())
     reasons = {
         "it is quantised": drafter.quantized,
         "it drafts in parallel (P-EAGLE)": drafter.parallel_drafting,
         "its layers have a sliding window": windows,
-        "q_lora_rank is null, which no engine's drafter class loads": "mla_plain_q" in drafter.features(),
+        "q_lora_rank is null, which no engine's drafter class loads": "mla_plain_q" in drafter.traits(),
     }
     for reason, holds in reasons.items():
         if holds:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eaglehub.checkpoint import read_json_object
 from eaglehub.checkpoint.folder import hub_snapshot
 from eaglehub.errors import UnusableInput
+
+if TYPE_CHECKING:
+    from eaglehub.drafter.drafter import Drafter
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,12 @@ class Target:
         """What every engine captures when nothing is said, in the IN convention."""
         layers = self.num_hidden_layers
         return (2, layers // 2, layers - 3)
+
+    def layer_ids_for(self, drafter: Drafter) -> tuple[int, ...]:
+        """The states that the drafter reads, in the IN convention."""
+        if not drafter.num_aux_hidden_states:  # it reads what lm_head does, which comes with any state
+            return (self.num_hidden_layers,)
+        return drafter.aux_layer_ids or self.default_aux_layer_ids()
 
 
 def read_target(path: str | Path) -> Target:

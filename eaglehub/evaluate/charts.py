@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eaglehub.errors import EnvironmentProblem
-from eaglehub.evaluate.drift import MEASURES
+from eaglehub.report.figures import figure_class
+from eaglehub.scoring.drift import MEASURES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from eaglehub.evaluate.report import EvaluateReport
-
-
-def figure_class() -> Any:
-    """Matplotlib's `Figure`, which draws without a screen.
-
-    Raises:
-        EnvironmentProblem: matplotlib is missing.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise EnvironmentProblem("charts need matplotlib", fix="pip install 'eaglehub[report]'") from error
-    return Figure
 
 
 def draw(report: EvaluateReport, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `eaglehub evaluate` reports, as text and Markdown."""
+"""What `eaglehub evaluate` reports."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from eaglehub.checkpoint.hashing import folder_digest
-from eaglehub.evaluate.drift import MEASURES
 from eaglehub.report.report import Report
 from eaglehub.report.text import escaped
+from eaglehub.scoring.drift import MEASURES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from eaglehub.evaluate.evaluate import Evaluation
-    from eaglehub.evaluate.score import Score
+    from eaglehub.scoring.acceptance import Ratio
+    from eaglehub.scoring.score import Score
 
 _DIGITS = {"state_rms": 2, "sink_mass": 4, "recent_mass": 4, "attention_entropy": 3}
 
@@ -49,28 +50,13 @@ class EvaluateReport(Report):
             "max_tokens": self.max_tokens,
             "drafter": _side(self.drafter),
             "compare": _side(self.compare) if self.compare else None,
-            "ratio": {suite: self._ratio(suite) for suite in self.drafter.scores} if self.compare else None,
+            "ratio": {suite: self._ratio(suite)._asdict() for suite in self.drafter.scores} if self.compare else None,
         }
 
     def render(self, console: Console) -> None:
         """Tables, one line a suite."""
         for line in self._lines():
             console.print(escaped(line), soft_wrap=True)
-
-    def markdown(self) -> str:
-        """The same tables in Markdown."""
-        parts = [f"# Offline evaluation on {self.target}", f"Greedy, {self.depth} draft tokens."]
-        for side in self.sides():
-            rows = [_row(suite, score) for suite, score in side.scores.items()]
-            parts += [f"## {side.candidate.checkpoint.name}", _table(_HEADINGS, rows)]
-            plain = next(iter(side.scores.values()))
-            steps = [str(step + 1) for step in range(len(plain.drift["state_rms"]))]
-            drift = [[name, *_drift(name, plain)] for name in MEASURES]
-            parts.append(_table(["draft step", *steps], drift))
-        if self.compare:
-            ratios = [[suite, _ratio_text(self._ratio(suite))] for suite in self.drafter.scores]
-            parts += ["## Ratio of acceptance lengths", _table(["suite", "compare / drafter"], ratios)]
-        return "\n\n".join(parts) + "\n"
 
     def sides(self) -> list[Evaluation]:
         """The drafter, and what it is compared with."""
@@ -95,12 +81,10 @@ class EvaluateReport(Report):
             for suite in self.drafter.scores:
                 yield f"  {suite:12} {_ratio_text(self._ratio(suite))}"
 
-    def _ratio(self, suite: str) -> dict[str, float]:
+    def _ratio(self, suite: str) -> Ratio:
         if self.compare is None:
             raise ValueError("there is nothing to compare with")
-        one, other = self.drafter.scores[suite].walk, self.compare.scores[suite].walk
-        low, high = other.ratio_interval(one)
-        return {"value": other.acceptance_length / one.acceptance_length, "low": low, "high": high}
+        return self.compare.scores[suite].walk.ratio_to(self.drafter.scores[suite].walk)
 
 
 _HEADINGS = ["suite", "prompts", "acceptance length", "per position", "at every position"]
@@ -117,13 +101,8 @@ def _drift(name: str, score: Score) -> list[str]:
     return [f"{value:.{_DIGITS[name]}f}" for value in score.drift[name]]
 
 
-def _ratio_text(ratio: dict[str, float]) -> str:
-    return f"{ratio['value']:.1%} [{ratio['low']:.1%}, {ratio['high']:.1%}]"
-
-
-def _table(headings: list[str], rows: list[list[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def _ratio_text(ratio: Ratio) -> str:
+    return f"{ratio.value:.1%} [{ratio.low:.1%}, {ratio.high:.1%}]"
 
 
 def _side(evaluation: Evaluation) -> dict[str, Any]:
@@ -131,18 +110,16 @@ def _side(evaluation: Evaluation) -> dict[str, Any]:
     suites = {
         suite: {
             "prompts": len(score.walk.drafts),
-            **score.walk.to_json(),
-            "every_position": score.every_position.to_json(),
+            **score.to_json(),
             "drift": score.drift,
         }
         for suite, score in evaluation.scores.items()
     }
-    flags = ("fc_norm", "norm_output", "norm_before_fc", "norm_before_residual")
     return {
         "name": evaluation.candidate.checkpoint.name,
         "revision": evaluation.candidate.checkpoint.revision,
         "digest": folder_digest(evaluation.candidate.checkpoint.hash_files()),
         "format": evaluation.candidate.reading.detection.spec.id,
-        "flags": {flag: getattr(drafter, flag) for flag in flags},
+        "flags": drafter.flags,
         "suites": suites,
     }

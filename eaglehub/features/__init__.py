@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from eaglehub.features.encode import Condition, Sample, encode
 from eaglehub.features.extraction import Source, extract
-from eaglehub.features.store import Features, Recipe, Store
+from eaglehub.features.half import Half
+from eaglehub.features.store import Features, Recipe, Span, Store, fingerprint
 
-__all__ = ["Condition", "Features", "Recipe", "Sample", "Source", "Store", "encode", "extract"]
+__all__ = [
+    "Condition",
+    "Features",
+    "Half",
+    "Recipe",
+    "Sample",
+    "Source",
+    "Span",
+    "Store",
+    "encode",
+    "extract",
+    "fingerprint",
+]

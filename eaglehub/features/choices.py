@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from eaglehub.features.store import Features, Store
@@ -19,13 +18,12 @@ if TYPE_CHECKING:
 _SCORES = 1 << 24
 
 
-def fill_choices(store: Store, head: Tensor, progress: Callable[[int], None] = lambda _: None) -> None:
+def fill_choices(store: Store, head: Tensor) -> None:
     """Make what is missing of a filled store's choices.
 
     Args:
         store: with all its shards.
         head: the target's lm_head, [V, Ht].
-        progress: called with the number of bytes of states read since the last call.
 
     Raises:
         EnvironmentProblem: the disk is full.
@@ -36,7 +34,6 @@ def fill_choices(store: Store, head: Tensor, progress: Callable[[int], None] = l
         if not file.exists():
             features = store.read_shard(number)
             store.write(file, {str(index): _choices(each, head) for index, each in enumerate(features)})
-            progress(sum(each.head_input.nbytes for each in features))
 
 
 def read_choices(store: Store, number: int) -> Tensor:

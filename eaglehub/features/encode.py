@@ -46,7 +46,7 @@ def load_tokenizer(folder: Path, *, trust_remote_code: bool = False) -> Any:
     try:
         return AutoTokenizer.from_pretrained(folder, trust_remote_code=trust_remote_code, local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UnusableInput(_first_line(error, "has no usable tokenizer"), where=f"target {folder.name}") from error
+        raise UnusableInput(first_line(error, "has no usable tokenizer"), where=f"target {folder.name}") from error
 
 
 def encode(
@@ -93,6 +93,7 @@ def _text(messages: Iterable[dict[str, str]], tokenizer: Any, templated: bool, a
     return "\n\n".join(texts) + ("\n\n" if ask else "")
 
 
-def _first_line(error: Exception, fallback: str) -> str:
+def first_line(error: Exception, what: str) -> str:
+    """What is wrong, with the beginning of what the library says about it."""
     lines = str(error).strip().splitlines()
-    return f"{fallback}: {lines[0][:200]}" if lines else fallback
+    return f"{what}: {lines[0][:200]}" if lines else what

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from eaglehub.errors import EnvironmentProblem, UnusableInput
-from eaglehub.features.encode import _first_line
+from eaglehub.features.encode import first_line
 from eaglehub.features.store import Features
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _load(folder: Path, dtype: torch.dtype, trust_remote_code: bool) -> Any:
         raise EnvironmentProblem("there is not enough memory for the target", fix="--engine vllm") from error
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise UnusableInput(
-            _first_line(error, "cannot be loaded by transformers"), where=f"target {folder.name}"
+            first_line(error, "cannot be loaded by transformers"), where=f"target {folder.name}"
         ) from error
 
 

@@ -16,8 +16,7 @@ from eaglehub.finetune.loss import Judged
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from eaglehub.features import Features, Store
-    from eaglehub.features.store import Span
+    from eaglehub.features import Features, Span, Store
 
 DECAY = 0.8
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eaglehub.evaluate.charts import figure_class
+from eaglehub.report.figures import figure_class
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

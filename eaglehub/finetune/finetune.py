@@ -10,13 +10,10 @@ import numpy as np
 import torch
 
 from eaglehub.convert import Conversion, plan_conversion, replan
-from eaglehub.drafter.model import DraftModel, refuse
+from eaglehub.drafter.model import DraftModel, check_runnable
 from eaglehub.drafter.shared import HEAD, find_shared, open_target
 from eaglehub.errors import EaglehubError, UnusableInput
-from eaglehub.evaluate.evaluate import Candidate
-from eaglehub.evaluate.load import load_model, to_tensor
-from eaglehub.evaluate.score import score
-from eaglehub.features import Store, extract
+from eaglehub.features import Half, Store, extract
 from eaglehub.features.choices import fill_choices
 from eaglehub.finetune.batches import Loader, check
 from eaglehub.finetune.loss import TargetHead
@@ -24,8 +21,10 @@ from eaglehub.finetune.parameters import prepare_training
 from eaglehub.finetune.selection import Selector
 from eaglehub.finetune.sets import trained_names
 from eaglehub.finetune.train import Objective, Trainer
-from eaglehub.report.findings import Severity
-from eaglehub.upgrade.upgrade import Half
+from eaglehub.plan.operations import SameForm
+from eaglehub.report.findings import refusal
+from eaglehub.scoring.load import load_model, to_tensor
+from eaglehub.scoring.score import score
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from eaglehub.checkpoint import Checkpoint
     from eaglehub.drafter.drafter import Drafter
     from eaglehub.drafter.target import Target
-    from eaglehub.evaluate.score import Score
     from eaglehub.features import Recipe, Source
     from eaglehub.finetune.checkpoints import Work
     from eaglehub.finetune.distributed import Workers
@@ -44,6 +42,7 @@ if TYPE_CHECKING:
     from eaglehub.finetune.train import Evaluated, Metrics, Progress
     from eaglehub.plan.plan import TensorStep
     from eaglehub.reading import Answers
+    from eaglehub.scoring.score import Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +64,7 @@ class Prepared:
     @property
     def layer_ids(self) -> tuple[int, ...]:
         """The target states that it reads, in the IN convention."""
-        candidate = Candidate(self.conversion.checkpoint, self.conversion.reading, self.drafter)
-        return candidate.layer_ids(self.target)
+        return self.target.layer_ids_for(self.drafter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +95,10 @@ class Tuned:
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class Trained(SameForm):
     """The tensor's values are replaced by trained ones of the same shape and dtype."""
 
     values: np.ndarray[Any, Any]
-
-    def by_rows(self, shape: tuple[int, ...]) -> bool:  # noqa: ARG002
-        """Never: a block of rows does not know its place."""
-        return False
-
-    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Unchanged."""
-        return shape
-
-    def dtype(self, dtype: str) -> str:
-        """Unchanged."""
-        return dtype
 
     def apply(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:  # noqa: ARG002
         """The trained values."""
@@ -141,9 +127,8 @@ def prepare(
     conversion = plan_conversion(checkpoint, forced_format=forced_format, answers=answers, target=target)
     drafter = conversion.reading.drafter
     if conversion.plan is None or drafter is None:
-        worst = next(finding for finding in conversion.findings if finding.severity is Severity.ERROR)
-        raise UnusableInput(worst.message, where=worst.where, fix=worst.fix, code=worst.code)
-    refuse(drafter)
+        raise refusal(conversion.findings)
+    check_runnable(drafter)
     return Prepared(conversion, drafter, target, trained_names(drafter, trainable))
 
 

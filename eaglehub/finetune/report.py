@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from eaglehub.checkpoint import Checkpoint
-    from eaglehub.evaluate.score import Score
     from eaglehub.finetune.finetune import Tuned
     from eaglehub.finetune.settings import Settings
+    from eaglehub.scoring.acceptance import Ratio
+    from eaglehub.scoring.score import Score
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class FinetuneReport(Report):
             "curve": [each._asdict() for each in progress.curve],
             "before": _score(tuned.before),
             "after": _score(tuned.after),
-            "ratio": _ratio(tuned),
+            "ratio": _ratio(tuned)._asdict(),
         }
 
     def render(self, console: Console) -> None:
@@ -92,15 +93,12 @@ class FinetuneReport(Report):
             mark = "  best" if each.step == tuned.progress.best_step else ""
             yield f"step {each.step}", f"acceptance length at every position {each.acceptance_length:.3f}{mark}"
         for label, score in (("before", tuned.before), ("after", tuned.after)):
-            low, high = score.walk.confidence_interval()
-            rates = " ".join(f"{rate:.3f}" for rate in score.walk.per_position_acceptance_rates)
-            length = score.every_position.acceptance_length
-            yield label, f"acceptance length {score.walk.acceptance_length:.3f} [{low:.3f}, {high:.3f}], {rates}"
-            yield "", f"at every position {length:.3f}"
+            yield label, score.walk.line()
+            yield "", f"at every position {score.every_position.acceptance_length:.3f}"
         ratio = _ratio(tuned)
         yield (
             "gained",
-            f"{ratio['value'] - 1:+.1%} [{ratio['low'] - 1:+.1%}, {ratio['high'] - 1:+.1%}] at every position",
+            f"{ratio.value - 1:+.1%} [{ratio.low - 1:+.1%}, {ratio.high - 1:+.1%}] at every position",
         )
 
 
@@ -113,15 +111,9 @@ def inherited(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _score(score: Score) -> dict[str, Any]:
-    return {
-        **score.walk.to_json(),
-        "every_position": score.every_position.to_json(),
-        "state_rms": score.drift["state_rms"],
-    }
+    return score.to_json() | {"state_rms": score.drift["state_rms"]}
 
 
-def _ratio(tuned: Tuned) -> dict[str, float]:
-    """Acceptance length at every position after over that before, with its interval."""
-    before, after = tuned.before.every_position, tuned.after.every_position
-    low, high = after.ratio_interval(before)
-    return {"value": after.acceptance_length / before.acceptance_length, "low": low, "high": high}
+def _ratio(tuned: Tuned) -> Ratio:
+    """Acceptance length at every position after over that before."""
+    return tuned.after.every_position.ratio_to(tuned.before.every_position)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from eaglehub.checkpoint import numpy_dtype
 from eaglehub.drafter.model import DraftModel
-from eaglehub.evaluate.load import to_tensor
-from eaglehub.evaluate.score import acceptance
+from eaglehub.scoring.load import to_tensor
+from eaglehub.scoring.score import acceptance
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
-    from eaglehub.evaluate.acceptance import Acceptance
     from eaglehub.features import Features
+    from eaglehub.scoring.acceptance import Acceptance
 
 Arrays = dict[str, "np.ndarray[Any, Any]"]
 

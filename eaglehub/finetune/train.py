@@ -11,11 +11,11 @@ import torch
 from torch import nn
 
 from eaglehub.errors import UnusableInput
-from eaglehub.evaluate.load import to_tensor
 from eaglehub.finetune.batches import Batch, batches_from, shares
 from eaglehub.finetune.loss import Judged, Judgement, TargetHead, soft_cross_entropy
 from eaglehub.finetune.parameters import raw_parameters, trained_weights
 from eaglehub.finetune.sets import RELATIVE
+from eaglehub.scoring.load import to_tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

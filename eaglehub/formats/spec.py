@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eaglehub.drafter.drafter import FLAGS
 from eaglehub.errors import UsageProblem
 from eaglehub.formats.names import Drop, Rename
 from eaglehub.plugins import FORMATS, load_plugins
@@ -29,7 +30,6 @@ _FLAG_KEYS = {
     "norm_before_fc": ("norm_before_fc", "eagle_config.norm_before_fc"),
     "norm_before_residual": ("norm_before_residual",),
 }
-FLAGS = tuple(_FLAG_KEYS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from eaglehub.drafter.drafter import Drafter
     from eaglehub.reading import Reading
 
-_FLAGS = ("fc_norm", "norm_output", "norm_before_fc", "norm_before_residual")
-
 
 @dataclass(frozen=True)
 class InspectReport(Report):
@@ -87,7 +85,7 @@ def _drafter_data(drafter: Drafter) -> dict[str, Any]:
         "intermediate_size": drafter.intermediate_size,
         "num_aux_hidden_states": drafter.num_aux_hidden_states,
         "aux_layer_ids": {"in": list(ids), "out": [value - 1 for value in ids]} if ids else None,
-        "flags": {flag: getattr(drafter, flag) for flag in _FLAGS},
+        "flags": drafter.flags,
         "rope_theta": drafter.rope_theta,
         "rope_scaling": dict(drafter.rope_scaling) if drafter.rope_scaling else None,
         "max_position_embeddings": drafter.max_position_embeddings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from eaglehub.diff.config import diff_configs
+from eaglehub.diff import diff_configs
 from eaglehub.errors import UsageProblem
 from eaglehub.pages.page import CAUTION, Bar, Bars, Cell, Figure, Page, Section, Table
 from eaglehub.pages.verify import CHECKED

@@ -34,7 +34,7 @@ def evaluate_page(report: Mapping[str, Any]) -> Page:
         sections=[
             Section("Acceptance length by condition", [Bars("acceptance length (95 % interval)", names, lengths)]),
             Section(f"Acceptance by draft position, {suites[0]}", [position_bars(first)]),
-            Section(f"Drift, {suites[0]}", [_drift(first)], "RMS of the state that is fed back; flat is healthy."),
+            Section(f"Drift, {suites[0]}", [_drift(first), _measures(first)], "By draft step; flat is healthy."),
         ],
         footer=_FOOTER,
     )
@@ -54,6 +54,17 @@ def _drift(sides: Sequence[tuple[str, Mapping[str, Any]]]) -> Bars:
         for step in range(max(map(len, values)))
     ]
     return Bars("state RMS", [name for name, _ in sides], groups)
+
+
+def _measures(sides: Sequence[tuple[str, Mapping[str, Any]]]) -> Table:
+    """All measures of drift, of which the bars show the one that is fed back."""
+    steps = max(len(values) for _, score in sides for values in score["drift"].values())
+    rows = [
+        [f"{name}: {measure.replace('_', ' ')}", *(f"{value:.3f}" for value in values)]
+        for name, score in sides
+        for measure, values in score["drift"].items()
+    ]
+    return Table(["draft step", *(str(step + 1) for step in range(steps))], rows, numbers=True)
 
 
 def upgrade_page(report: Mapping[str, Any]) -> Page:

@@ -107,7 +107,6 @@ class Figure:
     label: str
     value: str
     note: str = ""
-    tone: str = ""
 
 
 Block = Table | Bars | Facts | Problem

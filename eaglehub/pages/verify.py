@@ -164,8 +164,22 @@ def _robust(suites: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
     for kind, title in _CONDITIONS.items():
         own = [suite for suite in suites if suite["ratio"] is not None and _kind(suite["suite"]) == kind]
         if own:
-            groups = [(_condition(each["suite"]), [_suite_bar(each)]) for each in plain + own]
-            yield Section(title, [Bars("acceptance length (95 % interval; share of plain chat's)", [""], groups)])
+            rows = plain + own
+            groups = [(_condition(each["suite"]), _suite_bars(each)) for each in rows]
+            sides = ["this drafter", "compared with"][: len(groups[0][1])]
+            bars = Bars("acceptance length (95 % interval; share of plain chat's)", sides, groups)
+            yield Section(title, [bars, *_suite_differences(rows)])
+
+
+def _suite_differences(suites: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
+    """To the drafter that it is compared with."""
+    rows = [
+        [_condition(suite["suite"]), f"{compared['difference']:+.3f} \u00b1 {compared['half_width']:.3f}"]
+        for suite in suites
+        if (compared := suite["compared"])
+    ]
+    if rows:
+        yield Table(["", "difference (95 %, paired by prompt)"], rows, numbers=True)
 
 
 def _kind(suite: str) -> str:
@@ -177,10 +191,14 @@ def _condition(suite: str) -> str:
     return f"up to {tokens} tokens" if tokens else _CONDITION_NAMES.get(name, name)
 
 
-def _suite_bar(suite: Mapping[str, Any]) -> Bar:
-    length, bounds = suite["acceptance"]["acceptance_length"], suite["acceptance"]["confidence_interval"]
-    share = "" if suite["ratio"] is None else f" ({suite['ratio']:.0%})"
-    return Bar(length, f"{length:.2f}{share}", bounds["low"], bounds["high"])
+def _suite_bars(suite: Mapping[str, Any]) -> list[Bar]:
+    own = _length_bar(suite["acceptance"], "" if suite["ratio"] is None else f" ({suite['ratio']:.0%})")
+    return [own, _length_bar(suite["compared"]["acceptance"], "")] if suite["compared"] else [own]
+
+
+def _length_bar(acceptance: Mapping[str, Any], note: str) -> Bar:
+    length, bounds = acceptance["acceptance_length"], acceptance["confidence_interval"]
+    return Bar(length, f"{length:.2f}{note}", bounds["low"], bounds["high"])
 
 
 def _speed_figure(level: Mapping[str, Any]) -> Figure:

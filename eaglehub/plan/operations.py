@@ -34,21 +34,24 @@ class Operation(Protocol):
         """One short phrase for the plan."""
 
 
-class _SameForm:
+class SameForm:
     """Defaults of an operation that changes neither shape nor dtype and needs the whole tensor."""
 
     def by_rows(self, shape: Shape) -> bool:  # noqa: ARG002
+        """Never: a block of rows does not know its place."""
         return False
 
     def shape(self, shape: Shape) -> Shape:
+        """Unchanged."""
         return shape
 
     def dtype(self, dtype: str) -> str:
+        """Unchanged."""
         return dtype
 
 
 @dataclass(frozen=True)
-class Cast(_SameForm):
+class Cast(SameForm):
     """Change the dtype, rounding to nearest even."""
 
     target: str
@@ -74,7 +77,7 @@ class Cast(_SameForm):
 
 
 @dataclass(frozen=True)
-class PermuteBlocks(_SameForm):
+class PermuteBlocks(SameForm):
     """Reorder equal blocks along the last axis: output block i is input block `order[i]`.
 
     The last axis holds one block an aux hidden state, so unsorted layer ids are put right by this.
@@ -97,7 +100,7 @@ class PermuteBlocks(_SameForm):
 
 
 @dataclass(frozen=True)
-class Scale(_SameForm):
+class Scale(SameForm):
     """Multiply along the last axis by factors (a single one counts for all), in float64, rounded once.
 
     `why` says what they are; it stands in the plan together with a digest of the factors.
@@ -126,7 +129,7 @@ class Scale(_SameForm):
 
 
 @dataclass(frozen=True)
-class TakeBlock(_SameForm):
+class TakeBlock(SameForm):
     """One of `count` equal blocks along the last axis: the part of a norm over all aux states that concerns one."""
 
     number: int
@@ -147,7 +150,7 @@ class TakeBlock(_SameForm):
 
 
 @dataclass(frozen=True)
-class OffsetsFromIds(_SameForm):
+class OffsetsFromIds(SameForm):
     """`d2t` from absolute target ids to the offsets (target id minus draft id) that vLLM adds."""
 
     def apply(self, array: np.ndarray) -> np.ndarray:
@@ -163,7 +166,7 @@ class OffsetsFromIds(_SameForm):
 
 
 @dataclass(frozen=True)
-class MaskFromOffsets(_SameForm):
+class MaskFromOffsets(SameForm):
     """`t2d` [V], true for the target ids in the draft vocabulary, from `d2t` offsets [Vd]."""
 
     vocab_size: int

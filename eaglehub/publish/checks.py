@@ -7,14 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from eaglehub.card.evidence import VERIFICATION_FILE
+from eaglehub.card import VERIFICATION_FILE
 from eaglehub.checkpoint.hub_errors import hub_errors
 from eaglehub.checkpoint.layout import PICKLE_SUFFIXES
 from eaglehub.publish.package import texts
 from eaglehub.report.findings import Severity
-from eaglehub.validate import judge, matching
-from eaglehub.validate.publish import LOCAL_PATH, find_secrets
-from eaglehub.verify.checks import Verdict
+from eaglehub.report.verdict import Verdict
+from eaglehub.validate import LOCAL_PATH, find_secrets, judge, matching
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from huggingface_hub import HfApi
 
-    from eaglehub.card.facts import Facts
+    from eaglehub.card import Facts
     from eaglehub.publish.package import PackedFile
     from eaglehub.validate import Settings
 

@@ -6,9 +6,7 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from eaglehub.card.charts import CHARTS
-from eaglehub.card.document import CARD
-from eaglehub.card.evidence import REPORTS
+from eaglehub.card import CARD, CHARTS, REPORTS
 from eaglehub.checkpoint import open_checkpoint
 from eaglehub.checkpoint.files import SourceFile
 from eaglehub.checkpoint.layout import CONFIG, PICKLE_SUFFIXES, SAFETENSORS
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from eaglehub.card.facts import Facts
+    from eaglehub.card import Facts
     from eaglehub.checkpoint import Checkpoint
 
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from eaglehub.card.facts import read_facts
+from eaglehub.card import read_facts
 from eaglehub.errors import HubProblem, UsageProblem
 from eaglehub.publish.checks import (
     Check,
@@ -23,7 +23,7 @@ from eaglehub.publish.package import pack, superseded, without_foreign
 from eaglehub.publish.remote import MAIN, Identity, Remote, asking, check_writable, identify, look
 from eaglehub.publish.report import PublishReport
 from eaglehub.publish.write_card import Choices, write_card
-from eaglehub.verify.checks import Verdict
+from eaglehub.report.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from eaglehub.report.report import Report
-from eaglehub.report.text import escaped
-from eaglehub.verify.checks import Verdict
+from eaglehub.report.text import escaped, print_verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from eaglehub.publish.checks import Check
     from eaglehub.publish.package import LeftOut, PackedFile
 
-_STYLES = {Verdict.PASS: "green", Verdict.FAIL: "bold red", Verdict.WARN: "yellow", Verdict.SKIPPED: "dim"}
 _HEADLINES = {
     "published": "published as commit {commit}",
     "unchanged": "nothing to publish: {repo} holds just this",
@@ -91,8 +89,7 @@ class PublishReport(Report):
         """Checks, files, and what came of it."""
         width = max(len(check.id) for check in self.checks)
         for check in self.checks:
-            console.print(f"  {check.verdict:<8}", style=_STYLES[check.verdict], end="")
-            console.print(escaped(f"{check.id:<{width}}  {check.what}"), soft_wrap=True)
+            print_verdict(console, check.verdict, f"{check.id:<{width}}  {check.what}")
         for line in self._files():
             console.print(escaped(line), soft_wrap=True)
         if self.status == "planned":

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from eaglehub.card.charts import charts_of
-from eaglehub.card.document import CARD, newest, read_card
-from eaglehub.card.render import Wishes, render
+from eaglehub.card import CARD, Wishes, charts_of, newest, read_card, render
 from eaglehub.checkpoint.hub_errors import hub_errors
 from eaglehub.errors import UsageProblem
 from eaglehub.publish.package import pack_bytes
@@ -18,8 +16,7 @@ if TYPE_CHECKING:
 
     from huggingface_hub import HfApi
 
-    from eaglehub.card.document import Card
-    from eaglehub.card.facts import Facts
+    from eaglehub.card import Card, Facts
     from eaglehub.publish.package import PackedFile
     from eaglehub.publish.publish import Order
     from eaglehub.publish.remote import Remote

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from eaglehub.errors import UnusableInput
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -48,3 +50,9 @@ class Finding:
 def has_errors(findings: Iterable[Finding]) -> bool:
     """Whether any of them is an error."""
     return any(finding.severity is Severity.ERROR for finding in findings)
+
+
+def refusal(findings: Iterable[Finding]) -> UnusableInput:
+    """The first error among them, for a command that cannot go on with it."""
+    error = next(finding for finding in findings if finding.severity is Severity.ERROR)
+    return UnusableInput(error.message, where=error.where, fix=error.fix, code=error.code)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 PIPED_WIDTH = 100
 
 _MARKUP = re.compile(r"([\\`*_\[\]|~#<>&])")
-_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+STYLES |= {"pass": "green", "fail": "bold red", "warn": "yellow", "skipped": "dim"}
+"""Colours of severities and of verdicts."""
 
 
 def console_for(stream: TextIO) -> Console:
@@ -64,10 +66,16 @@ def print_findings(console: Console, findings: Iterable[Finding]) -> None:
     """Print each finding on one line, its remedy on the next; lines are never wrapped, so they can be searched."""
     for finding in findings:
         place = f"{finding.where}: " if finding.where else ""
-        console.print(f"{finding.severity} {finding.code}", style=_STYLES[finding.severity], end=" ")
+        console.print(f"{finding.severity} {finding.code}", style=STYLES[finding.severity], end=" ")
         console.print(escaped(f"{place}{finding.message}"), soft_wrap=True)
         if finding.fix:
             console.print(escaped(f"  fix: {finding.fix}"), soft_wrap=True)
+
+
+def print_verdict(console: Console, verdict: str, line: str) -> None:
+    """Print the verdict on a check, and what was found."""
+    console.print(f"  {verdict:<8}", style=STYLES[verdict], end="")
+    console.print(escaped(line), soft_wrap=True)
 
 
 def escaped(text: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from eaglehub.checkpoint import numpy_dtype
 from eaglehub.drafter.tensors import is_scale
 from eaglehub.errors import UnusableInput
+from eaglehub.plan.operations import SameForm
 from eaglehub.reading.weights import read_weights
 from eaglehub.upgrade.rewrite import Rewritten
 
@@ -25,19 +26,11 @@ _SCALES = ("weight_scale", "weight_scale_inv")
 
 
 @dataclass(frozen=True, eq=False)
-class Dequantize:
+class Dequantize(SameForm):
     """Multiply by scales: one for all, one a row, or one a block of rows and columns; rounded once."""
 
     scales: np.ndarray
     target: str
-
-    def by_rows(self, shape: tuple[int, ...]) -> bool:  # noqa: ARG002
-        """Never: a block of rows does not know its place."""
-        return False
-
-    def shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """Unchanged."""
-        return shape
 
     def dtype(self, dtype: str) -> str:  # noqa: ARG002
         """The target's."""

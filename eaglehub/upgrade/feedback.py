@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from eaglehub.evaluate.score import acceptance, score
+from eaglehub.scoring.score import acceptance, score
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -53,6 +53,6 @@ def search_gain(
     if exact:
         return Choice(start, start, {})
     scores = {gain: acceptance(folded(gain), features, depth) for gain in (start, *(start * each for each in _FACTORS))}
-    better = [gain for gain in scores if scores[gain].ratio_interval(scores[start])[0] > 1]
+    better = [gain for gain in scores if scores[gain].ratio_to(scores[start]).low > 1]
     lengths = {gain: each.acceptance_length for gain, each in sorted(scores.items())}
     return Choice(max([start, *better], key=lengths.__getitem__), start, lengths)

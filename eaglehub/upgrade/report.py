@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from eaglehub.evaluate.score import Score
+    from eaglehub.scoring.acceptance import Ratio
+    from eaglehub.scoring.score import Score
     from eaglehub.upgrade.upgrade import Upgrade
 
 _HEADLINES = {
@@ -108,7 +109,7 @@ def record(upgrade: Upgrade, depth: int) -> dict[str, Any]:
     """What `eaglehub.json` keeps under `upgrade`."""
     prepared = upgrade.prepared
     fc_init = prepared.wishes.fc_init if prepared.wishes.calibrate else "ones"
-    scores = {"source": upgrade.source, "upgraded": upgrade.upgraded}
+    scores, ratio = {"source": upgrade.source, "upgraded": upgrade.upgraded}, _ratio(upgrade)
     return {
         "fc_norm": prepared.todo.fc_norm,
         "norm_output": prepared.todo.norm_output,
@@ -122,7 +123,7 @@ def record(upgrade: Upgrade, depth: int) -> dict[str, Any]:
         "needs_training": needs_training(prepared),
         "num_speculative_tokens": depth,
         "measured": {name: _score(score) for name, score in scores.items() if score} or None,
-        "ratio": _ratio(upgrade),
+        "ratio": ratio and ratio._asdict(),
     }
 
 
@@ -151,20 +152,12 @@ def statements(upgrade: Upgrade) -> list[dict[str, Any]]:
 
 
 def _score(score: Score) -> dict[str, Any]:
-    return {
-        **score.walk.to_json(),
-        "every_position": score.every_position.to_json(),
-        "state_rms": score.drift["state_rms"],
-    }
+    return score.to_json() | {"state_rms": score.drift["state_rms"]}
 
 
-def _ratio(upgrade: Upgrade) -> dict[str, float] | None:
-    """Acceptance length after the upgrade over that before, with its interval."""
-    if not upgrade.source or not upgrade.upgraded:
-        return None
-    before, after = upgrade.source.walk, upgrade.upgraded.walk
-    low, high = after.ratio_interval(before)
-    return {"value": after.acceptance_length / before.acceptance_length, "low": low, "high": high}
+def _ratio(upgrade: Upgrade) -> Ratio | None:
+    """Acceptance length after the upgrade over that before."""
+    return upgrade.upgraded.walk.ratio_to(upgrade.source.walk) if upgrade.source and upgrade.upgraded else None
 
 
 def _measured(upgrade: Upgrade) -> Iterator[tuple[str, str]]:
@@ -178,16 +171,14 @@ def _measured(upgrade: Upgrade) -> Iterator[tuple[str, str]]:
         yield "feedback", f"constant {upgrade.gain:g}; rounding error of the folded head {error:.1e}"
     for label, score in (("source", upgrade.source), ("upgraded", upgrade.upgraded)):
         if score:
-            low, high = score.walk.confidence_interval()
-            rates = _numbers(score.walk.per_position_acceptance_rates, 3)
-            yield label, f"acceptance length {score.walk.acceptance_length:.3f} [{low:.3f}, {high:.3f}], {rates}"
+            yield label, score.walk.line()
             yield (
                 "",
                 f"at every position {score.every_position.acceptance_length:.3f}; "
                 + (f"state RMS by draft step {_numbers(score.drift['state_rms'], 1)}"),
             )
     if ratio := _ratio(upgrade):
-        yield "kept", f"{ratio['value']:.1%} of the acceptance length [{ratio['low']:.1%}, {ratio['high']:.1%}]"
+        yield "kept", f"{ratio.value:.1%} of the acceptance length [{ratio.low:.1%}, {ratio.high:.1%}]"
 
 
 def _numbers(values: list[float], digits: int) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eaglehub.checkpoint import numpy_dtype
+from eaglehub.drafter.shared import HEAD
 from eaglehub.plan.operations import Cast, Scale, TakeBlock
 from eaglehub.plan.plan import TensorStep
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
     from eaglehub.drafter.drafter import Drafter
 
-HEAD = "lm_head.weight"
 _NORM_REASONS = {"calibrated": "the state's mean RMS", "folded": "its gain is in fc", "ones": "not calibrated"}
 
 
@@ -54,11 +54,8 @@ def add_fc_norm(source: Rewritten, gains: Sequence[float], init: str, input_norm
             block = old.then(TakeBlock(chunk, count)).then(Scale((gain,), "the state's mean share of the RMS"))
             norms[name] = block.named(name)
         else:
-            reason = {"calibrated": "the state's mean RMS", "folded": "its gain is in fc", "ones": "not calibrated"}[
-                init
-            ]
             fill = gain if init == "calibrated" else 1.0
-            norms[name] = TensorStep(name, None, drafter.dtype, (width,), fill=fill, reason=reason)
+            norms[name] = TensorStep(name, None, drafter.dtype, (width,), fill=fill, reason=_NORM_REASONS[init])
     described = replace(drafter, fc_norm=True, norm_before_fc=False)
     return Rewritten(described, norms | steps)
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from eaglehub.errors import UnusableInput
-from eaglehub.evaluate.drift import rms
+from eaglehub.scoring.drift import rms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,23 +8,22 @@ from typing import TYPE_CHECKING, Any
 from eaglehub.convert import Conversion, plan_conversion, replan
 from eaglehub.drafter.shared import HEAD, find_shared, open_target
 from eaglehub.drafter.tensors import is_scale
-from eaglehub.errors import UnusableInput, UsageProblem
+from eaglehub.errors import UsageProblem
+from eaglehub.features import Half
 from eaglehub.plan.plan import Dropped, TensorStep
-from eaglehub.report.findings import Severity
+from eaglehub.report.findings import refusal
 from eaglehub.upgrade.dequantize import dequantize
 from eaglehub.upgrade.rewrite import Rewritten, add_fc_norm, fold_feedback, own_head, rounded, rounding_error
 from eaglehub.upgrade.wishes import Changes, Wishes, changes, is_exact, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from eaglehub.checkpoint import Checkpoint
     from eaglehub.drafter.drafter import Drafter
     from eaglehub.drafter.model import DraftModel
     from eaglehub.drafter.target import Target
-    from eaglehub.evaluate.score import Score
-    from eaglehub.features import Features, Store
+    from eaglehub.features import Store
     from eaglehub.reading import Answers
+    from eaglehub.scoring.score import Score
     from eaglehub.upgrade.feedback import Choice
     from eaglehub.upgrade.scales import Scales
 
@@ -59,13 +58,16 @@ class Prepared:
     head_bytes: int
 
     @property
+    def measured_target(self) -> Target:
+        """The target, which `prepare` has asked for where its states are to be measured."""
+        if self.target is None:
+            raise ValueError("without a target there are no states to measure")
+        return self.target
+
+    @property
     def layer_ids(self) -> tuple[int, ...]:
         """The target states that it reads, in the IN convention."""
-        if self.target is None:
-            raise ValueError("without a target there are no states to read")
-        if not self.drafter.num_aux_hidden_states:  # it reads what lm_head does, which comes with any state
-            return (self.target.num_hidden_layers,)
-        return self.drafter.aux_layer_ids or self.target.default_aux_layer_ids()
+        return self.measured_target.layer_ids_for(self.drafter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,7 @@ def prepare(
     conversion = plan_conversion(checkpoint, forced_format=forced_format, answers=answers, target=target)
     drafter = conversion.reading.drafter
     if conversion.plan is None or drafter is None:
-        worst = next(finding for finding in conversion.findings if finding.severity is Severity.ERROR)
-        raise UnusableInput(worst.message, where=worst.where, fix=worst.fix, code=worst.code)
+        raise refusal(conversion.findings)
     todo = changes(drafter, wishes)
     start, head_bytes = Rewritten(drafter, conversion.reading.tensors), 0
     if todo and wishes.dequantize and drafter.quantized:
@@ -169,7 +170,7 @@ def calibrate(prepared: Prepared, store: Store, depth: int) -> Upgrade:
         store: filled with the states at `prepared.layer_ids`.
         depth: draft positions K to judge.
     """
-    from eaglehub.evaluate.score import score
+    from eaglehub.scoring.score import score
     from eaglehub.upgrade.scales import measure_scales
 
     drafter, wishes = prepared.drafter, prepared.wishes
@@ -193,20 +194,6 @@ def calibrate(prepared: Prepared, store: Store, depth: int) -> Upgrade:
         source=score(source, held_out, depth),
         upgraded=score(upgraded, held_out, depth),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Half:
-    """Every other conversation of a store, from `first` on; the only one, where there is but one."""
-
-    store: Store
-    first: int
-
-    def __iter__(self) -> Iterator[Features]:
-        count = len(self.store.recipe.samples)
-        for number, features in enumerate(self.store):
-            if count == 1 or number % 2 == self.first:
-                yield features
 
 
 def _search(prepared: Prepared, scales: Scales | None, features: Half, depth: int) -> Choice:
@@ -233,7 +220,7 @@ def _search(prepared: Prepared, scales: Scales | None, features: Half, depth: in
 
 
 def _model(prepared: Prepared, rewritten: Rewritten) -> DraftModel:
-    from eaglehub.evaluate.load import load_model
+    from eaglehub.scoring.load import load_model
 
     if prepared.target is None or prepared.target.folder is None:
         raise UsageProblem("measuring needs the target", where="--target")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eaglehub.drafter.shared import HEAD
 from eaglehub.errors import UnusableInput
 
 if TYPE_CHECKING:
@@ -76,9 +77,9 @@ def refuse(drafter: Drafter, tensors: Collection[str], todo: Changes, wishes: Wi
 def _reasons(drafter: Drafter, tensors: Collection[str], todo: Changes, wishes: Wishes) -> Iterator[tuple[str, str]]:
     if drafter.parallel_drafting:
         yield "it drafts in parallel (P-EAGLE), so no state is fed back", ""
-    if "mla_plain_q" in drafter.features():
+    if "mla_plain_q" in drafter.traits():
         yield "q_lora_rank is null, which no engine's drafter class loads", ""
-    touched = {"lm_head.weight": todo.norm_output, "fc.weight": todo.fc_norm and wishes.fc_init == "folded"}
+    touched = {HEAD: todo.norm_output, "fc.weight": todo.fc_norm and wishes.fc_init == "folded"}
     for name, changed in touched.items():
         if changed and drafter.quantized and name.replace("weight", "weight_scale") in _scaled(tensors):
             yield f"{name} is quantised, and its columns are to be scaled", "--dequantize"
@@ -86,7 +87,7 @@ def _reasons(drafter: Drafter, tensors: Collection[str], todo: Changes, wishes: 
         yield "a quantised drafter cannot be run here, so nothing can be measured", "--dequantize or --no-calibrate"
     if todo.norm_output and "norm.weight" not in tensors:
         yield "there is no final norm weight to fold into the head", ""
-    if todo.norm_output and "lm_head.weight" not in tensors and drafter.pruned:
+    if todo.norm_output and HEAD not in tensors and drafter.pruned:
         yield "it has no lm_head of its own, and the target's has other rows than the draft vocabulary", ""
     if todo.fc_norm and not drafter.num_aux_hidden_states:
         yield "it reads no aux states, so there is nothing for fc_norm to normalise", "--no-fc-norm"

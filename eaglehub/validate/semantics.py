@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from eaglehub.drafter.drafter import FLAGS
 from eaglehub.drafter.native import TOP_LEVEL
 from eaglehub.formats.config_paths import lookup
-from eaglehub.formats.spec import FLAGS
 from eaglehub.reading.layer_ids import NESTED, V2_NESTED
 from eaglehub.report.findings import Severity
 from eaglehub.validate.rule import Check, Hit, Need, Rule

@@ -166,7 +166,7 @@ class Subject:
             "pipeline": self.settings.pipeline,
         }
         targets = {f"target:{name}" for name in (self.target.architectures if self.target else ())}
-        return self.drafter.features() | targets | {name for name, holds in conditions.items() if holds}
+        return self.drafter.traits() | targets | {name for name, holds in conditions.items() if holds}
 
     @cached_property
     def lacking(self) -> dict[Need, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from eaglehub.errors import UsageProblem
@@ -11,14 +10,7 @@ from eaglehub.errors import UsageProblem
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-
-class Verdict(StrEnum):
-    """Only a failure changes the exit code."""
-
-    PASS = "pass"  # noqa: S105 - a verdict
-    FAIL = "fail"
-    WARN = "warn"
-    SKIPPED = "skipped"
+    from eaglehub.report.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)

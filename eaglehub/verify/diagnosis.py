@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from eaglehub.diff.config import diff_configs
-from eaglehub.verify.checks import CheckResult, Verdict
+from eaglehub.diff import diff_configs
+from eaglehub.report.verdict import Verdict
+from eaglehub.verify.checks import CheckResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

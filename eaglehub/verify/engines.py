@@ -58,16 +58,16 @@ class Engines:
             return None
         return Inspection(self.task.drafter, self.target_config, drafter, self.record, found)
 
-    def robustness(self, drafter: EngineRun | Failure) -> tuple[Robustness, ...]:
+    def robustness(self, drafter: EngineRun | Failure, other: EngineRun | Failure | None) -> tuple[Robustness, ...]:
         """Acceptance by suite, where it was measured."""
         if isinstance(drafter, Failure):
             return ()
-        return measure_robustness(drafter, self.suites, self.task.options.num_speculative_tokens)
+        return measure_robustness(drafter, other, self.suites, self.task.options.num_speculative_tokens)
 
     def _run(self, name: str, drafter: Path | None, wanted: set[str]) -> EngineRun | Failure:
         task = self.task
         self.announce(f"running vLLM with {'the target alone' if drafter is None else f'the drafter {drafter.name}'}")
-        jobs = build_jobs(wanted, task.prompts, task.max_tokens) + (self.suites if name == "drafter" else [])
+        jobs = build_jobs(wanted, task.prompts, task.max_tokens) + (self.suites if drafter else [])
         if "stop" in wanted and "target" in self.runs:
             _use_stops_of(self.runs["target"], jobs)
         request = engine_request(task.options, task.target, self.target_config, jobs, drafter)
@@ -83,7 +83,7 @@ def _suites(task: Task, target: Target) -> list[dict[str, Any]]:
         return []
     tokenizer = load_tokenizer(task.target, trust_remote_code=task.options.trust_remote_code)
     room = model_len(task.options, target) - task.max_tokens - task.options.num_speculative_tokens - 1
-    return robust_jobs(task.checks, tokenizer, room, task.max_tokens)
+    return robust_jobs(task.checks, task.prompts, tokenizer, room, task.max_tokens)
 
 
 def _use_stops_of(run: EngineRun | Failure, jobs: list[dict[str, Any]]) -> None:

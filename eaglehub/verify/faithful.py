@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import functional
 
-from eaglehub.verify.checks import CheckResult, Verdict
+from eaglehub.report.verdict import Verdict
+from eaglehub.verify.checks import CheckResult
 from eaglehub.verify.lossless import NOISE
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eaglehub.verify.checks import CheckResult, Verdict
+from eaglehub.report.verdict import Verdict
+from eaglehub.verify.checks import CheckResult
 from eaglehub.verify.metrics import ratio_half_width
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from eaglehub.checkpoint import open_checkpoint
 from eaglehub.errors import EaglehubError
-from eaglehub.evaluate.evaluate import read_candidate
-from eaglehub.verify.checks import CheckResult, Verdict
+from eaglehub.report.verdict import Verdict
+from eaglehub.scoring.candidate import read_candidate
+from eaglehub.verify.checks import CheckResult
 from eaglehub.verify.diagnosis import judge_cause
 from eaglehub.verify.loaded import judge_flags, judge_weights
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eaglehub.drafter.target import Target
-    from eaglehub.evaluate.evaluate import Candidate
+    from eaglehub.scoring.candidate import Candidate
     from eaglehub.verify.checks import Check
     from eaglehub.verify.diagnosis import Differences, Measured
     from eaglehub.verify.process import EngineRun

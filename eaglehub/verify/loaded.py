@@ -10,14 +10,15 @@ import ml_dtypes
 import numpy as np
 
 from eaglehub.drafter.shared import EMBEDDING, HEAD
-from eaglehub.verify.checks import CheckResult, Verdict
+from eaglehub.report.verdict import Verdict
+from eaglehub.verify.checks import CheckResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from eaglehub.checkpoint import Checkpoint
     from eaglehub.drafter.target import Target
-    from eaglehub.evaluate.evaluate import Candidate
+    from eaglehub.scoring.candidate import Candidate
     from eaglehub.verify.checks import Check
 
 EQUAL, EXPLAINED, NOT_COMPARED, FAILED = "equal", "explained", "not_compared", "failed"
@@ -66,7 +67,7 @@ def judge_flags(
     drafter, flags = candidate.drafter, held["flags"]
     wanted = {name: getattr(drafter, name) for name in flags if name != "aux_layer_ids"}
     if drafter.num_aux_hidden_states:
-        wanted["aux_layer_ids"] = list(candidate.layer_ids(target))
+        wanted["aux_layer_ids"] = list(target.layer_ids_for(candidate.drafter))
     told = {name: value for name, value in wanted.items() if flags[name] is not None}
     wrong = [name for name, value in told.items() if not _same(value, flags[name])]
     said = ", ".join(f"{name} is {_shown(told[name])} in the file and {_shown(flags[name])} in vLLM" for name in wrong)

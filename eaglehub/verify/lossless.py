@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from eaglehub.verify.checks import CATALOGUE, CheckResult, Verdict
+from eaglehub.report.verdict import Verdict
+from eaglehub.verify.checks import CATALOGUE, CheckResult
 from eaglehub.verify.sampling import chi_square_p
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import torch
 
 from eaglehub.drafter.model import DraftModel
 from eaglehub.drafter.shared import EMBEDDING, find_shared, open_target
-from eaglehub.evaluate.load import to_tensor
-from eaglehub.evaluate.score import answer_slots
+from eaglehub.scoring.load import to_tensor
+from eaglehub.scoring.score import answer_slots
 from eaglehub.verify.diagnosis import DECLARED, MUTED, Measured
 from eaglehub.verify.metrics import ratio_half_width
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from eaglehub.errors import UnusableInput
-from eaglehub.evaluate.load import load_model
 from eaglehub.features import Features
+from eaglehub.scoring.load import load_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from eaglehub.drafter.model import DraftModel
     from eaglehub.drafter.target import Target
-    from eaglehub.evaluate.evaluate import Candidate
+    from eaglehub.scoring.candidate import Candidate
     from eaglehub.verify.process import EngineRun
 
 
@@ -72,7 +72,8 @@ def load_reference(candidate: Candidate, target: Target, run: EngineRun, record:
     captured = (run.inside or {"flags": {}})["flags"].get("aux_layer_ids") or ()
     tensors = _load(record)
     recorded = tuple(_recorded(tensors, number, run.jobs["batch"]["outputs"][number], captured) for number in numbers)
-    return Reference(model, candidate.layer_ids(target) if candidate.drafter.num_aux_hidden_states else (), recorded)
+    ids = target.layer_ids_for(candidate.drafter) if candidate.drafter.num_aux_hidden_states else ()
+    return Reference(model, ids, recorded)
 
 
 def _recorded(tensors: Mapping[str, Any], number: int, output: Mapping[str, Any], captured: Sequence[int]) -> Recorded:

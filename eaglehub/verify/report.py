@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from eaglehub import __version__
 from eaglehub.report.cases import CasesReport, Suite
-from eaglehub.verify.checks import CheckResult, Verdict
+from eaglehub.report.verdict import Verdict
 from eaglehub.verify.process import EngineRun, Failure
 from eaglehub.verify.shown import acceptance_lines, as_case, overall, render_checks
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from eaglehub.environment.hardware import Hardware
+    from eaglehub.verify.checks import CheckResult
     from eaglehub.verify.fast import Level
     from eaglehub.verify.metrics import Acceptance
     from eaglehub.verify.request import EngineOptions

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from eaglehub.errors import UsageProblem
-from eaglehub.evaluate.suites import LONG, ODD, PLAIN, build_suites
 from eaglehub.features import Condition, encode
 from eaglehub.prompts import Conversation, load_suite
-from eaglehub.verify.checks import CheckResult, Verdict
-from eaglehub.verify.metrics import acceptance_of
+from eaglehub.report.verdict import Verdict
+from eaglehub.scoring.suites import LONG, ODD, PLAIN, build_suites
+from eaglehub.verify.checks import CheckResult
+from eaglehub.verify.metrics import acceptance_of, paired_half_width
+from eaglehub.verify.process import EngineRun
 from eaglehub.verify.speculating import tolerance
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from eaglehub.features import Sample
     from eaglehub.verify.checks import Check
     from eaglehub.verify.metrics import Acceptance
-    from eaglehub.verify.process import EngineRun
+    from eaglehub.verify.process import Failure
 
 # The families of a suite's name, up to the first `-`, that each check looks at.
 FAMILIES = {
@@ -61,6 +63,7 @@ class Robustness:
         prompt_tokens: mean length of its prompts.
         ratio: its acceptance length over that of plain chat; None for plain chat itself.
         half_width: of the ratio's 95 % confidence interval.
+        compared: the acceptance of the drafter that it is compared with; None without one.
     """
 
     suite: str
@@ -68,6 +71,7 @@ class Robustness:
     acceptance: Acceptance
     ratio: float | None
     half_width: float | None
+    compared: Acceptance | None
 
     def to_json(self) -> dict[str, Any]:
         """As the report has it."""
@@ -77,6 +81,8 @@ class Robustness:
             "acceptance": self.acceptance.to_json(),
             "ratio": self.ratio,
             "ratio_half_width": self.half_width,
+            "compared": self.compared
+            and {"acceptance": self.compared.to_json(), **_difference(self.acceptance, self.compared)},
         }
 
     def line(self) -> str:
@@ -84,14 +90,23 @@ class Robustness:
         low, high = self.acceptance.confidence_interval
         ratio = "" if self.ratio is None else f", x {self.ratio:.3f} +-{self.half_width:.3f} of plain"
         length = f"length {self.acceptance.acceptance_length:.3f} ({low:.3f} to {high:.3f})"
-        return f"{self.suite}: {length}{ratio}, {self.prompt_tokens:.0f} tokens a prompt"
+        return f"{self.suite}: {length}{ratio}{self._against()}, {self.prompt_tokens:.0f} tokens a prompt"
+
+    def _against(self) -> str:
+        if self.compared is None:
+            return ""
+        difference = _difference(self.acceptance, self.compared)
+        return f", {difference['difference']:+.3f} +-{difference['half_width']:.3f} against the other drafter"
 
 
-def robust_jobs(checks: Sequence[Check], tokenizer: Any, room: int, max_tokens: int) -> list[dict[str, Any]]:
+def robust_jobs(
+    checks: Sequence[Check], prompts: Sequence[Conversation], tokenizer: Any, room: int, max_tokens: int
+) -> list[dict[str, Any]]:
     """The worker's jobs for these checks, plain chat first; none if no check wants them.
 
     Args:
         checks: which are run.
+        prompts: what all suites but the long ones are made of.
         tokenizer: the target's.
         room: most tokens of a prompt.
         max_tokens: of an answer.
@@ -99,10 +114,9 @@ def robust_jobs(checks: Sequence[Check], tokenizer: Any, room: int, max_tokens: 
     wanted = {family for check in checks for family in FAMILIES.get(check.id, ())}
     if not wanted:
         return []
-    suites = build_suites((PLAIN, *wanted), None, None, tokenizer)
-    suites.pop(LONG, None)
+    suites = build_suites((PLAIN, *wanted - {LONG}), prompts, (), tokenizer)
     if "other_template" in wanted:
-        suites["other_template"] = encode(map(_otherwise, load_suite("chat")), tokenizer, Condition.NO_TEMPLATE)
+        suites["other_template"] = encode(map(_otherwise, prompts), tokenizer, Condition.NO_TEMPLATE)
     if LONG in wanted:
         suites |= _long(tokenizer, room)
     return [
@@ -111,10 +125,13 @@ def robust_jobs(checks: Sequence[Check], tokenizer: Any, room: int, max_tokens: 
     ]
 
 
-def measure_robustness(run: EngineRun, jobs: Sequence[Mapping[str, Any]], count: int) -> tuple[Robustness, ...]:
-    """What the run says about each of the jobs; `count` is the number of drafted tokens."""
-    measured = {job["name"]: (acceptance_of(run.jobs[job["name"]], count), job["prompts"]) for job in jobs}
-    return tuple(_robustness(name, *each, measured[PLAIN][0]) for name, each in measured.items())
+def measure_robustness(
+    run: EngineRun, other: EngineRun | Failure | None, jobs: Sequence[Mapping[str, Any]], count: int
+) -> tuple[Robustness, ...]:
+    """What the run says about each of the jobs, beside another drafter's; `count` is the number of drafted tokens."""
+    measured = _by_suite(run, jobs, count)
+    compared = _by_suite(other, jobs, count) if isinstance(other, EngineRun) else {}
+    return tuple(_robustness(job, measured[job["name"]], measured[PLAIN], compared.get(job["name"])) for job in jobs)
 
 
 def judge_robustness(check: Check, measured: Sequence[Robustness], gates: Gates) -> CheckResult:
@@ -137,20 +154,36 @@ def _missed(measured: Robustness, gates: Gates) -> Iterator[str]:
     for name in {measured.suite, measured.suite.partition("-")[0]} & gates.min_ratios.keys():
         if measured.ratio is not None and measured.ratio < gates.min_ratios[name]:
             yield f"{measured.suite}: {measured.ratio:.3f} of plain chat, not {gates.min_ratios[name]:g}"
-    before = gates.baseline.get(measured.suite)
-    if before:
-        ours, theirs = measured.acceptance.acceptance_length, before.acceptance_length
-        if ours < theirs - tolerance(measured.acceptance, before):
-            yield f"{measured.suite}: acceptance length {ours:.3f}, the baseline {theirs:.3f}"
+    ours = measured.acceptance
+    yardsticks = {"the baseline": gates.baseline.get(measured.suite), "the other drafter": measured.compared}
+    for name, theirs in yardsticks.items():
+        if theirs and ours.acceptance_length < theirs.acceptance_length - tolerance(ours, theirs):
+            lengths = f"acceptance length {ours.acceptance_length:.3f}, {name} {theirs.acceptance_length:.3f}"
+            yield f"{measured.suite}: {lengths}"
 
 
-def _robustness(name: str, acceptance: Acceptance, prompts: Sequence[Sequence[int]], plain: Acceptance) -> Robustness:
-    tokens = sum(map(len, prompts)) / len(prompts)
-    if name == PLAIN:
-        return Robustness(name, tokens, acceptance, None, None)
+def _by_suite(run: EngineRun, jobs: Sequence[Mapping[str, Any]], count: int) -> dict[str, Acceptance]:
+    return {job["name"]: acceptance_of(run.jobs[job["name"]], count) for job in jobs}
+
+
+def _robustness(
+    job: Mapping[str, Any], acceptance: Acceptance, plain: Acceptance, compared: Acceptance | None
+) -> Robustness:
+    tokens = sum(map(len, job["prompts"])) / len(job["prompts"])
+    if acceptance is plain:
+        return Robustness(job["name"], tokens, acceptance, None, None, compared)
     ratio = acceptance.acceptance_length / plain.acceptance_length
     relative = [each.half_width / each.acceptance_length for each in (acceptance, plain)]
-    return Robustness(name, tokens, acceptance, ratio, ratio * sum(part**2 for part in relative) ** 0.5)
+    half_width = ratio * sum(part**2 for part in relative) ** 0.5
+    return Robustness(job["name"], tokens, acceptance, ratio, half_width, compared)
+
+
+def _difference(acceptance: Acceptance, other: Acceptance) -> dict[str, float]:
+    """Of the acceptance lengths, with half of its 95 % confidence interval, paired by prompt."""
+    return {
+        "difference": acceptance.acceptance_length - other.acceptance_length,
+        "half_width": paired_half_width(acceptance, other),
+    }
 
 
 def _otherwise(conversation: Conversation) -> Conversation:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from eaglehub.errors import UsageProblem
 from eaglehub.prompts import digest
-from eaglehub.verify.checks import CATALOGUE, Check, CheckResult, Verdict
+from eaglehub.report.verdict import Verdict
+from eaglehub.verify.checks import CATALOGUE, Check, CheckResult
 from eaglehub.verify.fast import Level, Pace
 from eaglehub.verify.lossless import NOISE
 from eaglehub.verify.metrics import Acceptance

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from eaglehub.report.cases import Case
-from eaglehub.report.text import escaped
-from eaglehub.verify.checks import CheckResult, Verdict
+from eaglehub.report.text import STYLES, escaped, print_verdict
+from eaglehub.report.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import Console
 
+    from eaglehub.verify.checks import CheckResult
     from eaglehub.verify.metrics import Acceptance
-
-_STYLES = {Verdict.PASS: "green", Verdict.FAIL: "bold red", Verdict.WARN: "yellow", Verdict.SKIPPED: "dim"}
 
 
 def overall(results: Iterable[CheckResult]) -> Verdict:
@@ -28,14 +27,13 @@ def render_checks(console: Console, title: str, results: Sequence[CheckResult], 
     console.print(escaped(title), style="bold", soft_wrap=True)
     width = max(len(result.check.id) for result in results)
     for result in results:
-        console.print(f"  {result.verdict:<8}", style=_STYLES[result.verdict], end="")
-        console.print(escaped(f"{result.check.id:<{width}}  {result.summary}"), soft_wrap=True)
+        print_verdict(console, result.verdict, f"{result.check.id:<{width}}  {result.summary}")
         for line in _details(result) if result.verdict is Verdict.FAIL else ():
             console.print(escaped(f"    {line}"), soft_wrap=True)
     for line in numbers:
         console.print(escaped(line), soft_wrap=True)
     verdict = overall(results)
-    console.print(f"verdict: {verdict}", style=_STYLES[verdict])
+    console.print(f"verdict: {verdict}", style=STYLES[verdict])
 
 
 def acceptance_lines(name: str, acceptance: Acceptance | None) -> Iterator[str]:

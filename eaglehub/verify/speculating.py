@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from eaglehub.verify.checks import CheckResult, Verdict
+from eaglehub.report.verdict import Verdict
+from eaglehub.verify.checks import CheckResult
 from eaglehub.verify.metrics import Acceptance, paired_half_width
 
 if TYPE_CHECKING:

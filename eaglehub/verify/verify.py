@@ -12,7 +12,8 @@ from eaglehub.checkpoint import open_checkpoint
 from eaglehub.environment.hardware import describe_hardware
 from eaglehub.errors import UsageProblem
 from eaglehub.prompts import digest
-from eaglehub.verify.checks import ENGINE, CheckResult, Verdict
+from eaglehub.report.verdict import Verdict
+from eaglehub.verify.checks import ENGINE, CheckResult
 from eaglehub.verify.diagnosis import Differences, differences
 from eaglehub.verify.engines import Engines
 from eaglehub.verify.fast import Level, compare_levels, judge_speedup
@@ -98,7 +99,7 @@ def _verify(task: Task, announce: Callable[[str], None], record: Path) -> Verify
     other = engines.drafter(task.other, "compare") if task.other and isinstance(drafter, EngineRun) else None
     runs = _Runs(target, drafter, other)
     found = _differences(task, drafter_identity, other_identity)
-    robust = engines.robustness(drafter)
+    robust = engines.robustness(drafter, other)
     results = _judge_all(task, runs, engines.inspection(drafter, found), robust)
     return VerifyReport(
         drafter=drafter_identity,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from eaglehub.drafter.target import read_target
-from eaglehub.evaluate.suites import build_suites
 from eaglehub.features import Source
+from eaglehub.prompts import load_suite
+from eaglehub.scoring.suites import build_suites
 from tests.cli_runner import run
 from tests.models.tiny_target import fitting, write_drafter, write_prompts, write_target
 from tests.reports import validate
@@ -45,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_drafters_are_compared_suite_by_suite(folder: Path, tmp_path: Path) -> None:
     result = run(
         "evaluate", folder / "one", "--target", folder / "target", "--compare", folder / "other", *SIZES,
-        "--prompts", folder / "prompts.jsonl", *SHORT, "--markdown", tmp_path / "report.md", "--json",
+        "--prompts", folder / "prompts.jsonl", *SHORT, "--output", f"markdown={tmp_path / 'report.md'}", "--json",
     )  # fmt: skip
 
     report = validate(result)
@@ -55,11 +56,15 @@ def test_two_drafters_are_compared_suite_by_suite(folder: Path, tmp_path: Path) 
     plain = report["drafter"]["suites"]["plain"]
     assert len(plain["per_position_acceptance_rates"]) == 5
     assert all(len(values) == 8 for values in plain["drift"].values())
-    assert "| plain | 2 |" in (tmp_path / "report.md").read_text()
+    page = (tmp_path / "report.md").read_text()
+    assert "one and other on target, without a server" in page
+    assert f"| one: attention entropy | {plain['drift']['attention_entropy'][0]:.3f} |" in page
 
 
 def test_suites_by_default_are_all(folder: Path) -> None:
-    suites = build_suites((), None, 1, Source(target=read_target(folder / "target")).tokenizer())
+    suites = build_suites(
+        (), load_suite("chat")[:1], load_suite("long")[:1], Source(target=read_target(folder / "target")).tokenizer()
+    )
 
     assert list(suites) == ["plain", "no_template", "odd_system", "long"]
     assert len(suites["long"][0].prompt) > 5 * len(suites["plain"][0].prompt)

@@ -14,13 +14,13 @@ from safetensors.torch import load_file, save_file
 
 from eaglehub.checkpoint import open_checkpoint
 from eaglehub.drafter.target import read_target
-from eaglehub.evaluate.evaluate import read_candidate
-from eaglehub.evaluate.load import load_model
-from eaglehub.evaluate.score import acceptance
 from eaglehub.features import Source, Store, encode
 from eaglehub.finetune.sets import SETS
 from eaglehub.prompts import load_prompts
 from eaglehub.resources import resource
+from eaglehub.scoring.candidate import read_candidate
+from eaglehub.scoring.load import load_model
+from eaglehub.scoring.score import acceptance
 from tests.models.tiny_target import fitting, write_drafter, write_target
 from tests.reports import validate
 
@@ -121,7 +121,7 @@ def test_all_weights_learn_a_few_answers_by_heart(
     facts = read_target(target)
     source, tuned = Source(target=facts), read_candidate(open_checkpoint(out), facts)
     samples = encode(load_prompts(str(prompts)), source.tokenizer())
-    store = Store(features, source.recipe(samples, tuned.layer_ids(facts), max_tokens=16, ignore_eos=True))
+    store = Store(features, source.recipe(samples, facts.layer_ids_for(tuned.drafter), max_tokens=16, ignore_eos=True))
     # What comes after an answer is not trained on.
     answers = [replace(each, tokens=each.tokens[: each.end], aux=each.aux[: each.end - 1]) for each in store]
     model = load_model(tuned.checkpoint, tuned.reading.tensors.values(), tuned.drafter, target)
@@ -249,7 +249,7 @@ def test_bad_input_is_refused_in_one_line(
         (3, "vocab", (plain, tmp_path / "out", "--target", larger)),
         (2, "not empty", (plain, full)),
         (2, "does not exist", (plain, tmp_path / "absent" / "out")),
-        (2, "is the source", (plain, plain, "--force")),
+        (2, "the source", (plain, plain, "--force")),
         (3, "long enough to learn from", (plain, tmp_path / "out", "--prompts", single)),
         (4, "no device", (plain, tmp_path / "out", "--device", "tpu9")),
         (2, "none of", (plain, tmp_path / "out", "--augment", "noise")),

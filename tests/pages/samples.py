@@ -33,7 +33,8 @@ def acceptance(rates: list[float], prompts: int = 4) -> dict[str, Any]:
 
 def suite(name: str, rates: list[float], ratio: float | None = None) -> dict[str, Any]:
     half_width = None if ratio is None else 0.05
-    measured = {"acceptance": acceptance(rates), "ratio": ratio, "ratio_half_width": half_width}
+    compared = {"acceptance": acceptance(rates), "difference": 0.0, "half_width": 0.02}
+    measured = {"acceptance": acceptance(rates), "ratio": ratio, "ratio_half_width": half_width, "compared": compared}
     return {"suite": name, "prompt_tokens": 100.0, **measured}
 
 

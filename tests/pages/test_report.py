@@ -64,9 +64,14 @@ def test_each_condition_stands_beside_plain_chat(tmp_path: Path) -> None:
     for title, names in {
         "Acceptance length by context length": ["plain chat", "up to 512 tokens", "up to 2048 tokens", "1.80 (72%)"],
         "Acceptance length by template": ["plain chat", "without the template", "1.75 (70%)"],
-        "Acceptance length under odd system prompts": ["plain chat", "odd system prompts", "2.00 (80%)"],
+        "Acceptance length under odd system prompts": [
+            "plain chat",
+            "odd system prompts",
+            "2.00 (80%)",
+            "+0.000 \u00b1 0.020",
+        ],
     }.items():
-        shown = words[words.index(title) :][:14]
+        shown = words[words.index(title) :][:24]
         assert [name for name in names if name not in shown] == []
 
 
@@ -222,3 +227,12 @@ def test_pages_of_measurements(tmp_path: Path, report: dict[str, Any], shown: li
     assert page.exit_code == 0, page.stderr
     assert [line for line in shown if line not in page.stdout] == []
     assert len(html(path).words) > 20
+
+
+def test_a_command_makes_its_own_page(tmp_path: Path) -> None:
+    drafter = build("specforge", tmp_path / "drafter").path
+    judged = run("validate", drafter, "--format", "markdown")
+    converted = run("convert", drafter, "--dry-run", "--output", f"html={tmp_path / 'page.html'}")
+    assert (judged.exit_code, converted.exit_code) == (1, 0)
+    assert "1 drafter checked as served by vllm" in judged.stdout
+    assert "drafter: specforge to vllm" in Outline((tmp_path / "page.html").read_text()).words

@@ -70,6 +70,7 @@ def robust() -> list[dict[str, Any]]:
             "acceptance": {**acceptance(2.5 - place / 10), "per_prompt": []},
             "ratio": None if suite == "plain" else 1 - place / 25,
             "ratio_half_width": None if suite == "plain" else 0.05,
+            "compared": {"acceptance": {**acceptance(2.4), "per_prompt": []}, "difference": 0.1, "half_width": 0.02},
         }
         for place, (suite, count) in enumerate(tokens.items())
     ]

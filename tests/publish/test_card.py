@@ -91,14 +91,16 @@ def test_what_was_done_to_it_and_what_that_changed(drafter: Path) -> None:
 
 
 def test_long_contexts_templates_and_system_prompts(drafter: Path) -> None:
-    extend(drafter / "eaglehub-verify.json", robust=robust())
+    report = drafter / "eaglehub-verify.json"
+    extend(report, robust=robust(), compared=json.loads(report.read_text())["drafter"] | {"name": "other"})
 
     run("card", drafter, "--write")
 
     text = (drafter / "README.md").read_text()
-    assert "| plain chat | 30 | 2.500 (2.400 to 2.600) |  |" in text
-    assert "| long context, up to 1024 tokens | 900 | 2.300 (2.200 to 2.400) | 0.920 ± 0.050 |" in text
-    assert "| without the first token | 29 | 2.200 (2.100 to 2.300) | 0.880 ± 0.050 |" in text
+    assert "| of plain chat | against other |" in text
+    assert "| plain chat | 30 | 2.500 (2.400 to 2.600) |  | +0.100 ± 0.020 |" in text
+    assert "| long context, up to 1024 tokens | 900 | 2.300 (2.200 to 2.400) | 0.920 ± 0.050 | +0.100 ± 0.020 |" in text
+    assert "| without the first token | 29 | 2.200 (2.100 to 2.300) | 0.880 ± 0.050 | +0.100 ± 0.020 |" in text
     for chart in ("contexts", "conditions"):
         assert f"](eaglehub-{chart}.png)" in text
         assert (drafter / f"eaglehub-{chart}.png").read_bytes().startswith(b"\x89PNG")

@@ -118,6 +118,12 @@ def test_a_drafter_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "error EH101 nowhere: does not exist" in result.stderr
 
 
+def test_an_option_is_no_target(drafter: Path) -> None:
+    result = run("serve-command", drafter, "--target", "--help")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--help: begins with a dash" in result.stderr
+
+
 def test_json(drafter: Path, target: Path) -> None:
     report = validate(run("serve-command", drafter, "--target", target, "--json"))
     assert report["argv"] == serve(drafter, "--target", target)

@@ -13,9 +13,9 @@ from safetensors.torch import load_file, save_file
 from eaglehub.checkpoint import open_checkpoint
 from eaglehub.drafter.model import DraftModel
 from eaglehub.drafter.target import read_target
-from eaglehub.evaluate.evaluate import read_candidate
-from eaglehub.evaluate.load import load_model
 from eaglehub.resources import resource
+from eaglehub.scoring.candidate import read_candidate
+from eaglehub.scoring.load import load_model
 from tests.drafters import build
 from tests.models.build import random_inputs
 from tests.models.tiny_target import fitting, write_drafter, write_target
@@ -176,6 +176,26 @@ def test_without_a_target_run_it_says_what_is_missing(tmp_path: Path) -> None:
 
     assert result.exit_code == 0
     assert "fine-tune it before it is served" in result.stdout
+
+
+def test_what_validate_would_refuse_is_not_written(tmp_path: Path) -> None:
+    source = write_drafter(tmp_path / "source", fitting())
+    (source / "README.md").write_text(f"Made with hf_{'a' * 34}.\n")
+
+    result = run("upgrade", source, tmp_path / "out", "--no-calibrate")
+
+    assert result.exit_code == 1
+    assert "EH904" in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+def test_a_place_that_is_taken_is_told_before_the_target_runs(tmp_path: Path, target: Path, prompts: Path) -> None:
+    source, out = (write_drafter(tmp_path / name, fitting()) for name in ("source", "out"))
+
+    result = run("upgrade", source, out, "--target", target, "--prompts", prompts)
+
+    assert result.exit_code == 2
+    assert result.stderr == "error: out: the output folder is not empty (--force replaces it)\n"
 
 
 def refused(result: Result, *words: str) -> None:

@@ -12,9 +12,9 @@ import torch
 from eaglehub.checkpoint import open_checkpoint
 from eaglehub.drafter.model import DraftModel
 from eaglehub.drafter.target import read_target
-from eaglehub.evaluate.evaluate import read_candidate
-from eaglehub.evaluate.load import load_model
-from eaglehub.evaluate.score import Score, answer_slots, score
+from eaglehub.scoring.candidate import read_candidate
+from eaglehub.scoring.load import load_model
+from eaglehub.scoring.score import Score, answer_slots, score
 from tests.reports import validate
 
 from ..cli_runner import run
@@ -114,7 +114,7 @@ def test_a_wrong_upgrade_is_seen(
     result = score(changed(right, {}, off[wrong]), fresh_store, DEPTH)
     reference = score(right, fresh_store, DEPTH)
 
-    assert result.every_position.ratio_interval(reference.every_position)[1] < 1
+    assert result.every_position.ratio_to(reference.every_position).high < 1
 
 
 def feedback_only(real_drafter: Path, real_target: Path, gain: float, dtype: torch.dtype) -> DraftModel:

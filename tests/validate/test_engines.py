@@ -70,7 +70,7 @@ def _features_of_everything() -> frozenset[str]:
                 norm_output=True, norm_before_fc=True, norm_before_residual=True, embedding=True, head=True,
                 parallel_drafting=True, mask_token_id=1, quantized=True, dtype="BF16",
             )  # fmt: skip
-            names |= drafter.features()
+            names |= drafter.traits()
     return frozenset(names)
 
 

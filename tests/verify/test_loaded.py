@@ -11,7 +11,7 @@ import pytest
 
 from eaglehub.checkpoint import open_checkpoint
 from eaglehub.drafter.target import read_target
-from eaglehub.evaluate.evaluate import read_candidate
+from eaglehub.scoring.candidate import read_candidate
 from eaglehub.verify.checks import CATALOGUE, CheckResult
 from eaglehub.verify.loaded import judge_flags, judge_weights
 from tests.drafters import build, target_config

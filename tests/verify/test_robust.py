@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from eaglehub.errors import UsageProblem
+from eaglehub.prompts import load_suite
 from eaglehub.verify.checks import CATALOGUE, choose_checks
 from eaglehub.verify.process import EngineRun
-from eaglehub.verify.robust import Gates, judge_robustness, measure_robustness, robust_jobs
+from eaglehub.verify.robust import Gates, Robustness, judge_robustness, measure_robustness, robust_jobs
 from tests.reports import validate
 
 if TYPE_CHECKING:
     from tests.verify.conftest import Bench
 
 K = 2
+PROMPTS = load_suite("chat")
 ROOM = 5000
 
 
@@ -33,7 +35,7 @@ class Tokenizer:
 
 def jobs(*checks: str, room: int = ROOM) -> dict[str, list[list[int]]]:
     chosen = [CATALOGUE[check] for check in checks]
-    return {job["name"]: job["prompts"] for job in robust_jobs(chosen, Tokenizer(), room, 8)}
+    return {job["name"]: job["prompts"] for job in robust_jobs(chosen, PROMPTS, Tokenizer(), room, 8)}
 
 
 def test_templates() -> None:
@@ -70,7 +72,7 @@ def test_no_room_for_any() -> None:
 
 
 def test_checks_without_suites_need_no_tokenizer() -> None:
-    assert robust_jobs(choose_checks((), ()), None, ROOM, 8) == []
+    assert robust_jobs(choose_checks((), ()), PROMPTS, None, ROOM, 8) == []
 
 
 def output(accepted: int) -> dict[str, Any]:
@@ -95,7 +97,12 @@ def run(**accepted: list[int]) -> tuple[EngineRun, list[dict[str, Any]]]:
     return EngineRun({}, {}, None, done, 1.0), asked
 
 
-MEASURED = measure_robustness(*run(plain=[5, 5, 5, 5], no_bos=[4, 4, 4, 5], odd_system=[5, 5, 5, 6]), K)
+def measured(others: dict[str, list[int]] | None = None, **accepted: list[int]) -> tuple[Robustness, ...]:
+    engine, asked = run(**accepted)
+    return measure_robustness(engine, run(**others)[0] if others else None, asked, K)
+
+
+MEASURED = measured(plain=[5, 5, 5, 5], no_bos=[4, 4, 4, 5], odd_system=[5, 5, 5, 6])
 TEMPLATES = CATALOGUE["robust.templates"]
 
 
@@ -124,15 +131,28 @@ def test_gates() -> None:
 
 
 def test_a_family_of_suites() -> None:
-    measured = measure_robustness(*run(**{"plain": [5, 5], "long-512": [5, 5], "long-1024": [1, 1]}), K)
-    result = judge_robustness(CATALOGUE["robust.long-context"], measured, Gates({"long": 0.8}))
+    robust = measured(**{"plain": [5, 5], "long-512": [5, 5], "long-1024": [1, 1]})
+    result = judge_robustness(CATALOGUE["robust.long-context"], robust, Gates({"long": 0.8}))
     assert result.summary == "long-1024: 0.733 of plain chat, not 0.8"
 
 
 def test_an_earlier_report_is_a_gate() -> None:
-    better = {each.suite: each.acceptance for each in measure_robustness(*run(plain=[9], no_bos=[9, 9, 9, 9]), K)}
+    better = {each.suite: each.acceptance for each in measured(plain=[9], no_bos=[9, 9, 9, 9])}
     result = judge_robustness(TEMPLATES, MEASURED, Gates(baseline=better))
     assert (result.verdict, result.summary) == ("fail", "no_bos: acceptance length 1.425, the baseline 1.900")
+
+
+def test_another_drafter_beside_it_is_paired_by_prompt_and_a_gate() -> None:
+    # Prompts differ more from each other than the drafters do on any of them.
+    robust = measured({"plain": [1, 5, 9], "no_bos": [2, 6, 8]}, plain=[1, 5, 9], no_bos=[1, 5, 7])
+    plain, no_bos = (each.to_json()["compared"] for each in robust)
+    assert (plain["difference"], plain["half_width"]) == (0, 0)
+    assert no_bos["difference"] == pytest.approx(-0.1)
+    assert no_bos["half_width"] == pytest.approx(0, abs=1e-9)
+    assert ", -0.100 +-0.000 against the other drafter" in robust[1].line()
+    result = judge_robustness(TEMPLATES, robust, Gates())
+    assert (result.verdict, result.summary) == ("fail", "no_bos: acceptance length 1.433, the other drafter 1.533")
+    assert MEASURED[0].to_json()["compared"] is None
 
 
 def test_suites_that_this_target_does_not_have() -> None:
@@ -151,3 +171,9 @@ def test_the_command(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     assert verdicts == {"robust.long-context": "pass", "robust.templates": "pass", "robust.system-prompts": "fail"}
     assert [suite["suite"] for suite in report["robust"]][:2] == ["plain", "no_bos"]
     assert validate(bench.verify("good", "--json"))["robust"] == []
+
+
+def test_the_command_with_another_drafter(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eaglehub.verify.engines.load_tokenizer", lambda *_, **__: Tokenizer())
+    report = validate(bench.verify("good", "--json", "--robust", "--compare", str(bench.drafter)))
+    assert {suite["compared"]["difference"] for suite in report["robust"]} == {0}

@@ -47,10 +47,10 @@ def load_model(
     try:
         import torch
 
-        from eaglehub.drafter.model import DraftModel, refuse
+        from eaglehub.drafter.model import DraftModel, check_runnable
     except ImportError as error:
         raise EnvironmentProblem("running a drafter needs torch", fix="pip install 'eaglehub[train]'") from error
-    refuse(drafter)
+    check_runnable(drafter)
     wanted = expected_tensors(drafter)
     arrays = read_weights(checkpoint, (step for step in steps if step.name in wanted))
     absent = [name for name in (EMBEDDING, HEAD) if name not in arrays]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
 
 _RESAMPLES = 2000
 _LEVEL = 95.0
+
+
+class Ratio(NamedTuple):
+    """Of two acceptance lengths, with its bounds at 95 %."""
+
+    value: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +60,17 @@ class Acceptance:
         """Bounds of the acceptance length at 95 %, by bootstrap over prompts."""
         return _bounds(self._resampled(_draws(len(self.drafts))))
 
-    def ratio_interval(self, other: Acceptance) -> tuple[float, float]:
-        """Bounds at 95 % of this acceptance length over that of `other` on the same prompts, by paired bootstrap."""
+    def ratio_to(self, other: Acceptance) -> Ratio:
+        """This acceptance length over that of `other` on the same prompts; bounds by paired bootstrap."""
         draws = _draws(len(self.drafts))
-        return _bounds(self._resampled(draws) / other._resampled(draws))
+        bounds = _bounds(self._resampled(draws) / other._resampled(draws))
+        return Ratio(self.acceptance_length / other.acceptance_length, *bounds)
+
+    def line(self) -> str:
+        """For people: the length with its bounds, and the rates."""
+        low, high = self.confidence_interval()
+        rates = " ".join(f"{rate:.3f}" for rate in self.per_position_acceptance_rates)
+        return f"acceptance length {self.acceptance_length:.3f} [{low:.3f}, {high:.3f}], {rates}"
 
     def to_json(self) -> dict[str, Any]:
         """As reports have it."""

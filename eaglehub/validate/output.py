@@ -1,4 +1,4 @@
-"""What every written drafter must pass before it becomes the output."""
+"""What every written drafter must pass before it becomes the output of a command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from eaglehub.engines import ENGINES, load_engine
 from eaglehub.report.findings import Severity
-from eaglehub.validate import Settings, judge
+from eaglehub.validate.judge import Settings, judge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 # Layouts that are read under another name.
 _READ_AS = {"sglang": "vllm"}
-# What a layout does not say about itself, and what an engine's release supports, are no faults of a conversion.
+# What a layout does not say about itself, and what an engine's release supports, are no faults of what was written.
 _NOT_OURS = ("EH701", "EH702", "EH704", "EH8")
 
 
-def faults(folder: Path, layout: str, target: Target | None) -> list[Finding]:
-    """The errors that `eaglehub validate` sees in the output; its values were looked at while they were written."""
+def output_faults(folder: Path, layout: str, target: Target | None) -> list[Finding]:
+    """The errors of a finished folder in that layout; its values were looked at while they were written."""
     engine = load_engine(layout) if layout in ENGINES else None
     settings = Settings(engine=engine, target=target, values=False, forced_format=_READ_AS.get(layout, layout))
     return [

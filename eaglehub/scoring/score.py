@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
 from eaglehub.errors import UnusableInput
-from eaglehub.evaluate.acceptance import Acceptance, every_position, walk
-from eaglehub.evaluate.drift import DEPTH, Drift
+from eaglehub.scoring.acceptance import Acceptance, every_position, walk
+from eaglehub.scoring.drift import DEPTH, Drift
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,6 +35,10 @@ class Score:
     every_position: Acceptance
     drift: dict[str, list[float]]
 
+    def to_json(self) -> dict[str, Any]:
+        """The acceptance of both kinds, as reports have it."""
+        return {**self.walk.to_json(), "every_position": self.every_position.to_json()}
+
 
 def score(model: DraftModel, features: Iterable[Features], depth: int) -> Score:
     """Draft `depth` tokens (at most `DEPTH`) from every slot of every answer.
@@ -57,7 +61,6 @@ def acceptance(model: DraftModel, features: Iterable[Features], depth: int) -> A
     return _acceptance(_judged(model, features, depth), every_position, depth)
 
 
-@torch.inference_mode()
 def judge(model: DraftModel, features: Features, depth: int, drift: Drift | None = None) -> NDArray[np.bool_]:
     """For each slot of the answer and each draft position, whether the drafted token is the target's, [S, K].
 
@@ -73,13 +76,15 @@ def judge(model: DraftModel, features: Features, depth: int, drift: Drift | None
     tokens = features.tokens.to(weight.device)
     watch = (lambda seen: drift.see(slots, seen)) if drift else None
     right = []
-    for k, step in enumerate(model.unroll(aux, tokens[None, 1:], steps, slots, watch)):
-        if drift:
-            drift.see_state(k, step.before_norm)
-        if k < depth:
-            wanted = tokens[slots.start + 2 + k : slots.stop + 2 + k]
-            right.append(model.target_ids(step.logits[0].argmax(-1)) == wanted)
-    return torch.stack(right, dim=1).cpu().numpy()
+    with torch.inference_mode():
+        for k, step in enumerate(model.unroll(aux, tokens[None, 1:], steps, slots, watch)):
+            if drift:
+                drift.see_state(k, step.before_norm)
+            if k < depth:
+                wanted = tokens[slots.start + 2 + k : slots.stop + 2 + k]
+                right.append(model.target_ids(step.logits[0].argmax(-1)) == wanted)
+    judged: NDArray[np.bool_] = torch.stack(right, dim=1).cpu().numpy()
+    return judged
 
 
 def answer_slots(features: Features, lookahead: int) -> range:

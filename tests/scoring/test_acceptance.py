@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eaglehub.evaluate.acceptance import Acceptance, every_position, walk
+from eaglehub.scoring.acceptance import Acceptance, every_position, walk
 
 RIGHT = np.array([[1, 1, 0], [0, 1, 1], [1, 1, 1], [1, 0, 1], [0, 0, 0], [1, 1, 0], [1, 0, 0]], np.bool_)
 
@@ -55,6 +55,6 @@ def test_prompts_are_compared_in_pairs() -> None:
     accepted = rng.integers(0, 20, size=(50, 1))
     one, other = Acceptance(np.full(50, 20), accepted), Acceptance(np.full(50, 20), accepted + 1)
 
-    low, high = other.ratio_interval(one)
+    _, low, high = other.ratio_to(one)
 
     assert 1.03 < low < high < 1.05

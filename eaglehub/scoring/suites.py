@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from eaglehub.features.encode import Condition, encode
-from eaglehub.prompts import Conversation, load_prompts, load_suite
+from eaglehub.prompts import Conversation
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -33,7 +33,7 @@ _ODD_SYSTEM_PROMPTS = (
 
 
 def build_suites(
-    names: Collection[str], prompts: str | None, limit: int | None, tokenizer: Any
+    names: Collection[str], chat: Sequence[Conversation], long: Sequence[Conversation], tokenizer: Any
 ) -> dict[str, list[Sample]]:
     """The samples of each suite, the target's answers still to be given.
 
@@ -41,11 +41,10 @@ def build_suites(
 
     Args:
         names: of `SUITES`; empty for all.
-        prompts: file or suite for all but the long ones; None for the chat suite.
-        limit: prompts of each suite.
+        chat: what all suites but the long one are made of.
+        long: what that one is made of.
         tokenizer: the target's.
     """
-    chat = load_prompts(prompts or "chat", limit)
     plain = encode(chat, tokenizer)
     suites = {PLAIN: plain}
     for name, condition in _CONDITIONS.items():
@@ -53,7 +52,7 @@ def build_suites(
         if samples not in suites.values():
             suites[name] = samples
     suites[ODD] = encode(_with_odd_systems(chat), tokenizer)
-    suites[LONG] = encode(load_suite("long")[:limit], tokenizer)
+    suites[LONG] = encode(long, tokenizer)
     return {name: samples for name, samples in suites.items() if not names or name in names}
 
 
