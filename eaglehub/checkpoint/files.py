@@ -1,4 +1,4 @@
-"""Reading files: exact reads into caller's buffers, hashes, and files that are not what their name says."""
+"""Files: exact reads, hashes, writes that are whole or not there, and files that are not what their name says."""
 
 from __future__ import annotations
 
@@ -158,3 +158,21 @@ def as_bytes(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     import numpy as np
 
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file of a folder that one process works in: whole and durable, or left as it was.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    part = path.with_name(f".{path.name}.part")  # one name, so that a killed run leaves no more than one
+    try:
+        with part.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise

@@ -85,13 +85,13 @@ def _evaluate(
     candidate: Candidate, source: Source, samples: Mapping[str, list[Sample]], running: FeatureOptions, root: Path
 ) -> Evaluation:
     from eaglehub.evaluate.evaluate import evaluate as score_suites
-    from eaglehub.evaluate.evaluate import recipes
+    from eaglehub.evaluate.evaluate import extractions
 
     wanted = dict(
-        zip(samples, recipes(candidate, source, samples, running.max_tokens, running.ignore_eos), strict=True)
+        zip(samples, extractions(candidate, source, samples, running.max_tokens, running.ignore_eos), strict=True)
     )
-    total = sum(recipe.nbytes for recipe in wanted.values())
-    count = sum(len(recipe.samples) for recipe in wanted.values())
+    total = sum(extraction.nbytes for extraction in wanted.values())
+    count = sum(len(extraction.samples) for extraction in wanted.values())
     say(f"{candidate.checkpoint.name}: {count} prompts, up to {total / 1e6:.0f} MB of the target's states")
     with progress(total, "running the target") as advance:
         return score_suites(candidate, source, wanted, root, running.depth, advance)

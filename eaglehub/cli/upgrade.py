@@ -16,7 +16,7 @@ from eaglehub.errors import UsageProblem
 from eaglehub.upgrade.wishes import FC_INITS, Wishes
 
 if TYPE_CHECKING:
-    from eaglehub.features import Recipe
+    from eaglehub.features import Extraction
     from eaglehub.reading import Answers
     from eaglehub.upgrade.upgrade import Prepared, Upgrade
 
@@ -107,35 +107,36 @@ def upgrade(
     )
     if not prepared.todo:
         finish(UpgradeReport(Upgrade(prepared, prepared.conversion), "unchanged", running.depth), options)
-    recipe = _recipe(prepared, running, regenerate) if wishes.calibrate else None
-    size = recipe.nbytes if recipe else 0
+    extraction = _extraction(prepared, running, regenerate) if wishes.calibrate else None
+    size = extraction.nbytes if extraction else 0
     if dry_run:
         planned = rewrite(prepared, feedback_gain, None)
         finish(UpgradeReport(planned, "planned", running.depth, store_bytes=size), options)
     check_destination(Path(str(output)), force=force, protect=[Path(source)])
-    result = _calibrated(prepared, recipe, running) if recipe else rewrite(prepared, feedback_gain, None)
+    result = _calibrated(prepared, extraction, running) if extraction else rewrite(prepared, feedback_gain, None)
     _write(result, Path(str(output)), running.depth, force)
     finish(UpgradeReport(result, "upgraded", running.depth, str(output), size), options)
 
 
-def _recipe(prepared: Prepared, running: FeatureOptions, regenerate: bool) -> Recipe:
+def _extraction(prepared: Prepared, running: FeatureOptions, regenerate: bool) -> Extraction:
     from eaglehub.features import encode
     from eaglehub.prompts import load_prompts
 
     conversations = load_prompts(running.prompts or _PROMPTS, running.limit)
     source = running.source(prepared.measured_target)
     samples = encode(conversations, source.tokenizer(), regenerate=regenerate)
-    return source.recipe(samples, prepared.layer_ids, max_tokens=running.max_tokens, ignore_eos=running.ignore_eos)
+    return source.extraction(samples, prepared.layer_ids, max_tokens=running.max_tokens, ignore_eos=running.ignore_eos)
 
 
-def _calibrated(prepared: Prepared, recipe: Recipe, running: FeatureOptions) -> Upgrade:
+def _calibrated(prepared: Prepared, extraction: Extraction, running: FeatureOptions) -> Upgrade:
     from eaglehub.features import extract
     from eaglehub.upgrade.upgrade import calibrate
 
     with running.root() as root:
-        say(f"running the target on {len(recipe.samples)} prompts, up to {recipe.nbytes / 1e6:.0f} MB of states")
-        with progress(recipe.nbytes, "running the target") as advance:
-            (store,) = extract(running.source(prepared.measured_target), [recipe], root, advance)
+        size = f"up to {extraction.nbytes / 1e6:.0f} MB of states"
+        say(f"running the target on {len(extraction.samples)} prompts, {size}")
+        with progress(extraction.nbytes, "running the target") as advance:
+            (store,) = extract(running.source(prepared.measured_target), [extraction], root, advance)
         say("measuring the drafter")
         return calibrate(prepared, store, running.depth)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from eaglehub.features import Recipe, Sample, Source
+    from eaglehub.features import Extraction, Sample, Source
     from eaglehub.scoring.candidate import Candidate
     from eaglehub.scoring.score import Score
 
@@ -25,18 +25,20 @@ class Evaluation:
     scores: Mapping[str, Score]
 
 
-def recipes(
+def extractions(
     candidate: Candidate, source: Source, suites: Mapping[str, Sequence[Sample]], max_tokens: int, ignore_eos: bool
-) -> list[Recipe]:
+) -> list[Extraction]:
     """What the candidate reads of the target, for each suite in order."""
     ids = source.target.layer_ids_for(candidate.drafter)
-    return [source.recipe(samples, ids, max_tokens=max_tokens, ignore_eos=ignore_eos) for samples in suites.values()]
+    return [
+        source.extraction(samples, ids, max_tokens=max_tokens, ignore_eos=ignore_eos) for samples in suites.values()
+    ]
 
 
 def evaluate(
     candidate: Candidate,
     source: Source,
-    wanted: Mapping[str, Recipe],
+    wanted: Mapping[str, Extraction],
     root: Path,
     depth: int,
     progress: Callable[[int], None] = lambda _: None,
@@ -46,7 +48,7 @@ def evaluate(
     Args:
         candidate: the drafter.
         source: its target.
-        wanted: suite to recipe.
+        wanted: suite to extraction.
         root: folder of feature stores.
         depth: draft positions K to judge.
         progress: called with the number of bytes of target states since the last call.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from eaglehub.features.encode import Condition, Sample, encode
 from eaglehub.features.extraction import Source, extract
 from eaglehub.features.half import Half
-from eaglehub.features.store import Features, Recipe, Span, Store, fingerprint
+from eaglehub.features.store import Extraction, Features, Span, Store, fingerprint
 
 __all__ = [
     "Condition",
+    "Extraction",
     "Features",
     "Half",
-    "Recipe",
     "Sample",
     "Source",
     "Span",

@@ -29,7 +29,7 @@ def fill_choices(store: Store, head: Tensor) -> None:
         EnvironmentProblem: the disk is full.
         UnusableInput: a shard is damaged.
     """
-    for number in range(len(store.recipe.shards)):
+    for number in range(len(store.extraction.shards)):
         file = _file(store, number)
         if not file.exists():
             features = store.read_shard(number)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from eaglehub.checkpoint import read_json_object
 from eaglehub.errors import EnvironmentProblem, UnusableInput, UsageProblem
 from eaglehub.features.encode import load_tokenizer
-from eaglehub.features.store import Recipe, Store, fingerprint, prepare
+from eaglehub.features.store import Extraction, Store, fingerprint, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,21 +53,21 @@ class Source:
         """The target's tokenizer."""
         return load_tokenizer(self.folder, trust_remote_code=self.trust_remote_code)
 
-    def recipe(
+    def extraction(
         self,
         samples: Sequence[Sample],
         layer_ids: Sequence[int],
         *,
         max_tokens: int,
         ignore_eos: bool = False,
-    ) -> Recipe:
-        """What to extract; see `Recipe`.
+    ) -> Extraction:
+        """What to extract; see `Extraction`.
 
         Raises:
             UnusableInput: a sample has ids beyond the vocabulary, or a layer id is beyond the target.
         """
         _check(samples, layer_ids, self.target)
-        return Recipe(
+        return Extraction(
             samples=tuple(samples),
             target=fingerprint(self.folder),
             layer_ids=tuple(layer_ids),
@@ -90,13 +90,13 @@ def _stop_ids(tokenizer: Any, folder: Path) -> tuple[int, ...]:
 
 
 def extract(
-    source: Source, recipes: Sequence[Recipe], root: Path, progress: Callable[[int], None] = lambda _: None
+    source: Source, extractions: Sequence[Extraction], root: Path, progress: Callable[[int], None] = lambda _: None
 ) -> list[Store]:
-    """Fill the stores of the recipes in `root` as far as they are not filled; the target is only loaded if need be.
+    """Fill the stores of the extractions in `root` as far as they are not filled; the target is only loaded if need be.
 
     Args:
         source: the target.
-        recipes: made by `source.recipe`.
+        extractions: made by `source.extraction`.
         root: folder of stores.
         progress: called with the number of bytes extracted since the last call.
 
@@ -104,7 +104,7 @@ def extract(
         EnvironmentProblem: no room, no permission, or a package is missing.
         UnusableInput: the target cannot be run.
     """
-    stores = [Store(root, recipe) for recipe in recipes]
+    stores = [Store(root, extraction) for extraction in extractions]
     unfilled = [store for store in stores if store.missing()]
     prepare(unfilled)
     if unfilled and source.engine == "vllm":

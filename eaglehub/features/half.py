@@ -19,7 +19,7 @@ class Half:
     first: int
 
     def __iter__(self) -> Iterator[Features]:
-        count = len(self.store.recipe.samples)
+        count = len(self.store.extraction.samples)
         for number, features in enumerate(self.store):
             if count == 1 or number % 2 == self.first:
                 yield features

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from eaglehub.checkpoint.files import replace_file
 from eaglehub.errors import EnvironmentProblem, UnusableInput
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Features:
         tokens: [T] int64.
         prompt_length: how many of them are the prompt's.
         end: where the answer ends: what follows is only there to judge drafts that go beyond it.
-        aux: states that enter the layers of the recipe, side by side, at all tokens but the last, [T - 1, A * Ht].
+        aux: states that enter the layers of the extraction, side by side, at all tokens but the last, [T - 1, A * Ht].
         head_input: what lm_head reads there, [T - 1, Ht].
     """
 
@@ -51,7 +51,7 @@ class Features:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
+class Extraction:
     """Everything that the features depend on.
 
     Attributes:
@@ -80,7 +80,7 @@ class Recipe:
 
     @property
     def digest(self) -> str:
-        """Hex SHA-256 of the recipe."""
+        """Hex SHA-256 of the extraction."""
         hashed = hashlib.sha256()
         for sample in self.samples:
             hashed.update(json.dumps([sample.prompt, sample.answer]).encode())
@@ -115,25 +115,25 @@ class Span(NamedTuple):
 
 
 class Store:
-    """The features of a recipe in `root`, as far as they have been extracted."""
+    """The features of a extraction in `root`, as far as they have been extracted."""
 
-    def __init__(self, root: Path, recipe: Recipe) -> None:
-        self.recipe = recipe
-        self.folder = root / f"features-{recipe.digest[:16]}"
+    def __init__(self, root: Path, extraction: Extraction) -> None:
+        self.extraction = extraction
+        self.folder = root / f"features-{extraction.digest[:16]}"
 
     def __iter__(self) -> Iterator[Features]:
         """All features in the samples' order, one shard in memory at a time."""
-        for number in range(len(self.recipe.shards)):
+        for number in range(len(self.extraction.shards)):
             yield from self.read_shard(number)
 
     def missing(self) -> list[int]:
         """Numbers of the shards that are still to be made."""
-        return [number for number in range(len(self.recipe.shards)) if not self._file(number).exists()]
+        return [number for number in range(len(self.extraction.shards)) if not self._file(number).exists()]
 
     @property
     def missing_bytes(self) -> int:
         """Upper bound of what is still to be written."""
-        return int(self.recipe.nbytes * len(self.missing()) / len(self.recipe.shards))
+        return int(self.extraction.nbytes * len(self.missing()) / len(self.extraction.shards))
 
     def write_shard(self, number: int, features: Sequence[Features]) -> None:
         """Write one shard, whole and durable or not at all.
@@ -152,15 +152,9 @@ class Store:
         """
         from safetensors.torch import save
 
-        part = file.with_suffix(".part")
         try:
-            with part.open("wb") as stream:
-                stream.write(save(tensors))
-                stream.flush()
-                os.fsync(stream.fileno())
-            part.replace(file)
+            replace_file(file, save(tensors))
         except OSError as error:
-            part.unlink(missing_ok=True)
             raise EnvironmentProblem(
                 f"the features cannot be written: {error.strerror}", where=str(self.folder.parent)
             ) from error
@@ -172,7 +166,7 @@ class Store:
             UnusableInput: the file is damaged.
         """
         with self.opened(self._file(number)) as tensors:
-            return [_unpacked(tensors, index) for index in range(len(self.recipe.shards[number]))]
+            return [_unpacked(tensors, index) for index in range(len(self.extraction.shards[number]))]
 
     def read(self, number: int) -> Features:
         """One sample's features, by its number; nothing else is read.
@@ -191,7 +185,7 @@ class Store:
             UnusableInput: a file is damaged.
         """
         spans = []
-        for number, samples in enumerate(self.recipe.shards):
+        for number, samples in enumerate(self.extraction.shards):
             with self.opened(self._file(number)) as tensors:
                 for index in range(len(samples)):
                     (count,) = tensors.get_slice(f"{index}.tokens").get_shape()
@@ -222,8 +216,8 @@ class Store:
         if sample.answer is not None:
             return len(tokens)
         start = len(sample.prompt)
-        answer = tokens[start : start + self.recipe.max_tokens]
-        stops = [place for place, token in enumerate(answer) if token in self.recipe.stop_ids]
+        answer = tokens[start : start + self.extraction.max_tokens]
+        stops = [place for place, token in enumerate(answer) if token in self.extraction.stop_ids]
         return start + (stops[0] + 1 if stops else len(answer))
 
     def _file(self, number: int) -> Path:
@@ -232,7 +226,7 @@ class Store:
     def _packed(self, index: int, features: Features) -> Iterator[tuple[str, Tensor]]:
         import torch
 
-        dtype = getattr(torch, self.recipe.dtype)
+        dtype = getattr(torch, self.extraction.dtype)
         span = torch.tensor([features.prompt_length, features.end])
         yield f"{index}.tokens", features.tokens
         yield f"{index}.span", span

@@ -75,19 +75,19 @@ class TransformersTarget:
     def fill(self, store: Store, progress: Callable[[int], None]) -> None:
         """Extract every shard that the store lacks; `progress` is told the bytes of each."""
         for number in store.missing():
-            samples = store.recipe.shards[number]
+            samples = store.extraction.shards[number]
             features = self._features(samples, store)
             store.write_shard(number, features)
             progress(sum(each.aux.nbytes + each.head_input.nbytes for each in features))
 
     def _features(self, samples: Sequence[Sample], store: Store) -> list[Features]:
-        recipe = store.recipe
+        extraction = store.extraction
         asked = [sample.prompt for sample in samples if sample.answer is None]
-        given = iter(self.answers(asked, recipe.max_tokens + recipe.lookahead) if asked else [])
+        given = iter(self.answers(asked, extraction.max_tokens + extraction.lookahead) if asked else [])
         features = []
         for sample in samples:
             tokens = [*sample.prompt, *(sample.answer or next(given))]
-            aux, head_input = self.states(tokens[:-1], recipe.layer_ids)
+            aux, head_input = self.states(tokens[:-1], extraction.layer_ids)
             end = store.answer_end(tokens, sample)
             features.append(Features(torch.tensor(tokens), len(sample.prompt), end, aux, head_input))
         return features

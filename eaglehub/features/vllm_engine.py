@@ -54,7 +54,7 @@ def fill(source: Source, stores: Sequence[Store], progress: Callable[[int], None
 
 
 def _request(source: Source, work: Sequence[tuple[Store, int]], folder: Path) -> dict[str, Any]:
-    longest = max(_length(sample, store) for store, number in work for sample in store.recipe.shards[number])
+    longest = max(_length(sample, store) for store, number in work for sample in store.extraction.shards[number])
     engine = {
         "model": str(source.folder.absolute()),
         "dtype": source.compute_dtype,
@@ -69,15 +69,15 @@ def _request(source: Source, work: Sequence[tuple[Store, int]], folder: Path) ->
     return {
         "engine": {key: value for key, value in engine.items() if value is not None},
         "cpu_engine": {"enforce_eager": True, "kv_cache_memory_bytes": 1 << 30},
-        "layer_ids": list(work[0][0].recipe.layer_ids),
+        "layer_ids": list(work[0][0].extraction.layer_ids),
         "num_layers": source.target.num_hidden_layers,
         "folder": str(folder),
-        "shards": [[_sample(each, store) for each in store.recipe.shards[number]] for store, number in work],
+        "shards": [[_sample(each, store) for each in store.extraction.shards[number]] for store, number in work],
     }
 
 
 def _sample(sample: Sample, store: Store) -> dict[str, Any]:
-    count = store.recipe.max_tokens + store.recipe.lookahead if sample.answer is None else 0
+    count = store.extraction.max_tokens + store.extraction.lookahead if sample.answer is None else 0
     return {"tokens": [*sample.prompt, *(sample.answer or ())], "count": count}
 
 
@@ -134,7 +134,7 @@ def _shard(file: Path, store: Store, number: int) -> list[Features]:
     tensors = load_file(file)
     file.unlink()
     features = []
-    for index, sample in enumerate(store.recipe.shards[number]):
+    for index, sample in enumerate(store.extraction.shards[number]):
         tokens, aux, head = (tensors[f"{index}.{name}"] for name in ("tokens", "aux", "head_input"))
         end = store.answer_end(tokens.tolist(), sample)
         features.append(Features(tokens, len(sample.prompt), end, aux, head))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from eaglehub.checkpoint.files import replace_file
 from eaglehub.errors import EnvironmentProblem, UnusableInput, UsageProblem
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Work:
         try:
             self.folder.mkdir(exist_ok=True)
             if not (self.folder / _CHECKPOINT).exists():
-                _replace(file, described.encode())
+                replace_file(file, described.encode())
             elif not file.exists() or file.read_text(encoding="utf-8") != described:
                 raise UsageProblem(
                     "holds an unfinished run with other data or settings", where=str(self.folder), fix="remove it"
@@ -67,7 +67,7 @@ class Work:
         stream = io.BytesIO()
         torch.save(dict(state), stream)
         try:
-            _replace(self.folder / _CHECKPOINT, stream.getvalue())
+            replace_file(self.folder / _CHECKPOINT, stream.getvalue())
         except OSError as error:
             raise EnvironmentProblem(f"cannot be written: {error.strerror}", where=str(self.folder)) from error
 
@@ -100,7 +100,7 @@ class Work:
     def forget_after(self, step: int) -> None:
         """Drop metrics of steps that will be made again."""
         entries = [entry for entry in self.metrics() if entry["step"] <= step]
-        _replace(self.folder / METRICS, "".join(json.dumps(entry) + "\n" for entry in entries).encode())
+        replace_file(self.folder / METRICS, "".join(json.dumps(entry) + "\n" for entry in entries).encode())
 
     def metrics(self) -> list[dict[str, Any]]:
         """All lines; a last one that was cut off is left out."""
@@ -112,12 +112,3 @@ class Work:
             except json.JSONDecodeError:
                 break
         return entries
-
-
-def _replace(file: Path, data: bytes) -> None:
-    part = file.with_name(f"{file.name}.part")
-    with part.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    part.replace(file)

@@ -14,7 +14,7 @@ from eaglehub.prompts import digest
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from eaglehub.features import Recipe, Source
+    from eaglehub.features import Extraction, Source
     from eaglehub.finetune.finetune import Prepared
     from eaglehub.finetune.settings import Settings
     from eaglehub.prompts import Conversation
@@ -50,8 +50,8 @@ class Data:
         facts: numbers and digests of the conversations, as the report has them.
     """
 
-    training: Recipe
-    held_out: Recipe
+    training: Extraction
+    held_out: Extraction
     facts: dict[str, Any]
 
     @property
@@ -93,7 +93,7 @@ def prepare_data(
         UnusableInput: a conversation is empty, or goes beyond the target's vocabulary.
     """
     tokenizer = source.tokenizer()
-    recipe = partial(source.recipe, layer_ids=prepared.layer_ids, max_tokens=max_tokens, ignore_eos=ignore_eos)
+    extraction = partial(source.extraction, layer_ids=prepared.layer_ids, max_tokens=max_tokens, ignore_eos=ignore_eos)
     samples = training_samples(
         given.training, given.augment, tokenizer, context_tokens=given.context_tokens, regenerate=given.regenerate
     )
@@ -104,7 +104,7 @@ def prepare_data(
         "held_out_digest": digest(given.held_out),
         "augment": list(given.augment),
     }
-    return Data(recipe(samples), recipe(encode(given.held_out, tokenizer, regenerate=given.regenerate)), facts)
+    return Data(extraction(samples), extraction(encode(given.held_out, tokenizer, regenerate=given.regenerate)), facts)
 
 
 def describe_run(prepared: Prepared, data: Data, settings: Settings, depth: int) -> dict[str, Any]:

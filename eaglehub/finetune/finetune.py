@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from eaglehub.checkpoint import Checkpoint
     from eaglehub.drafter.drafter import Drafter
     from eaglehub.drafter.target import Target
-    from eaglehub.features import Recipe, Source
+    from eaglehub.features import Extraction, Source
     from eaglehub.finetune.checkpoints import Work
     from eaglehub.finetune.distributed import Workers
     from eaglehub.finetune.settings import Settings
@@ -135,8 +135,8 @@ def prepare(
 def finetune(
     prepared: Prepared,
     source: Source,
-    training: Recipe,
-    held_out: Recipe,
+    training: Extraction,
+    held_out: Extraction,
     settings: Settings,
     *,
     root: Path,

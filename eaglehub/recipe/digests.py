@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eaglehub.checkpoint.files import replace_file
 from eaglehub.recipe.verbs import VERBS
 
 if TYPE_CHECKING:
@@ -78,9 +79,7 @@ def json_or_empty(path: Path) -> dict[str, Any]:
 
 def write_json(path: Path, value: Any) -> None:
     """Replace a file whole."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.write_text(json.dumps(value, indent=1, sort_keys=True), encoding="utf-8")
-    draft.replace(path)
+    replace_file(path, json.dumps(value, indent=1, sort_keys=True).encode())
 
 
 def _files(path: Path) -> list[Path]:

@@ -18,7 +18,7 @@ from transformers import (
 from eaglehub.drafter.shared import EMBEDDING, HEAD, find_shared, open_target
 from eaglehub.drafter.target import read_target
 from eaglehub.errors import EnvironmentProblem, UnusableInput
-from eaglehub.features import Condition, Features, Recipe, Source, encode, extract
+from eaglehub.features import Condition, Extraction, Features, Source, encode, extract
 from eaglehub.features.target import TransformersTarget
 from eaglehub.prompts import load_prompts
 from tests.models.tiny_target import LAYERS, write_prompts, write_target
@@ -36,16 +36,16 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
 
 
 @pytest.fixture(scope="module")
-def recipe(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+def extraction(source: Source, tmp_path_factory: pytest.TempPathFactory) -> Extraction:
     """Ten prompts, so two shards."""
     file = write_prompts(tmp_path_factory.mktemp("features") / "prompts.jsonl", 10)
     samples = encode(load_prompts(str(file)), source.tokenizer())
-    return source.recipe(samples, IDS, max_tokens=6, ignore_eos=True)
+    return source.extraction(samples, IDS, max_tokens=6, ignore_eos=True)
 
 
 @pytest.fixture(scope="module")
-def features(source: Source, recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> list[Features]:
-    (store,) = extract(source, [recipe], tmp_path_factory.mktemp("store"))
+def features(source: Source, extraction: Extraction, tmp_path_factory: pytest.TempPathFactory) -> list[Features]:
+    (store,) = extract(source, [extraction], tmp_path_factory.mktemp("store"))
     return list(store)
 
 
@@ -63,15 +63,15 @@ def test_states_are_those_of_the_target(source: Source, features: list[Features]
         assert not torch.allclose(last, each.head_input)
 
 
-def test_answers_are_greedy(source: Source, recipe: Recipe, features: list[Features]) -> None:
+def test_answers_are_greedy(source: Source, extraction: Extraction, features: list[Features]) -> None:
     model = AutoModelForCausalLM.from_pretrained(source.folder, dtype=torch.float32).eval()
-    for sample, each in zip(recipe.samples, features, strict=True):
+    for sample, each in zip(extraction.samples, features, strict=True):
         with torch.inference_mode():
             chosen = model(each.tokens[None]).logits[0].argmax(-1)
         assert each.tokens[: each.prompt_length].tolist() == list(sample.prompt)
         assert each.tokens[each.prompt_length :].tolist() == chosen[each.prompt_length - 1 : -1].tolist()
-        assert each.end == each.prompt_length + recipe.max_tokens
-        assert len(each.tokens) == each.end + recipe.lookahead
+        assert each.end == each.prompt_length + extraction.max_tokens
+        assert len(each.tokens) == each.end + extraction.lookahead
 
 
 def test_a_language_model_inside_another_is_found(tmp_path: Path) -> None:
@@ -100,14 +100,16 @@ def test_a_language_model_inside_another_is_found(tmp_path: Path) -> None:
     assert read_target(tmp_path).hidden_size == 32
 
 
-def test_an_interrupted_extraction_resumes_to_the_same_bytes(source: Source, recipe: Recipe, tmp_path: Path) -> None:
-    (whole,) = extract(source, [recipe], tmp_path / "whole")
+def test_an_interrupted_extraction_resumes_to_the_same_bytes(
+    source: Source, extraction: Extraction, tmp_path: Path
+) -> None:
+    (whole,) = extract(source, [extraction], tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        extract(source, [recipe], tmp_path / "broken", progress=_interrupt)
+        extract(source, [extraction], tmp_path / "broken", progress=_interrupt)
     (leftover,) = (tmp_path / "broken").iterdir()
     assert len(list(leftover.iterdir())) == 1
 
-    (resumed,) = extract(source, [recipe], tmp_path / "broken")
+    (resumed,) = extract(source, [extraction], tmp_path / "broken")
 
     names = sorted(path.name for path in whole.folder.iterdir())
     assert names == sorted(path.name for path in resumed.folder.iterdir())
@@ -116,24 +118,24 @@ def test_an_interrupted_extraction_resumes_to_the_same_bytes(source: Source, rec
 
 
 def test_finished_features_are_found_again(
-    source: Source, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: Source, extraction: Extraction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    extract(source, [recipe], tmp_path)
+    extract(source, [extraction], tmp_path)
     monkeypatch.setattr("eaglehub.features.target.TransformersTarget", _not_again)
-    extract(source, [recipe], tmp_path)
+    extract(source, [extraction], tmp_path)
 
 
-def test_what_features_depend_on_tells_stores_apart(source: Source, recipe: Recipe) -> None:
+def test_what_features_depend_on_tells_stores_apart(source: Source, extraction: Extraction) -> None:
     others: list[dict[str, Any]] = [
         {"layer_ids": (0, 2, 4)},
         {"dtype": "bfloat16"},
         {"max_tokens": 7},
-        {"samples": recipe.samples[:-1]},
+        {"samples": extraction.samples[:-1]},
         {"target": "0"},
         {"stop_ids": (0,)},
     ]
-    digests = {replace(recipe, **change).digest for change in others}
-    assert len(digests | {recipe.digest}) == len(others) + 1
+    digests = {replace(extraction, **change).digest for change in others}
+    assert len(digests | {extraction.digest}) == len(others) + 1
 
 
 def test_given_answers_are_kept_unless_regenerated(source: Source, tmp_path: Path) -> None:
@@ -161,11 +163,11 @@ def test_conditions_differ_where_the_tokenizer_can_tell(source: Source, tmp_path
     assert bos not in prompts[Condition.NEITHER]
 
 
-def test_an_answer_ends_at_a_stop_token(source: Source, recipe: Recipe, tmp_path: Path) -> None:
-    (store,) = extract(source, [recipe], tmp_path)
-    start = len(recipe.samples[0].prompt)
+def test_an_answer_ends_at_a_stop_token(source: Source, extraction: Extraction, tmp_path: Path) -> None:
+    (store,) = extract(source, [extraction], tmp_path)
+    start = len(extraction.samples[0].prompt)
     tokens = next(iter(store)).tokens.tolist()
-    stopping = replace(recipe, stop_ids=(tokens[start + 2],))
+    stopping = replace(extraction, stop_ids=(tokens[start + 2],))
     (stopped,) = extract(source, [stopping], tmp_path)
 
     first = tokens[start:].index(tokens[start + 2])
@@ -173,24 +175,24 @@ def test_an_answer_ends_at_a_stop_token(source: Source, recipe: Recipe, tmp_path
 
 
 def test_a_full_disk_is_noticed_before_the_target_runs(
-    source: Source, recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: Source, extraction: Extraction, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Full:
-        free = recipe.nbytes // 2
+        free = extraction.nbytes // 2
 
     monkeypatch.setattr("shutil.disk_usage", lambda _: Full)
     monkeypatch.setattr("eaglehub.features.target.TransformersTarget", _not_again)
     with pytest.raises(EnvironmentProblem, match=r"need up to .* are free"):
-        extract(source, [recipe], tmp_path)
+        extract(source, [extraction], tmp_path)
 
 
-def test_a_layer_beyond_the_target_is_refused(source: Source, recipe: Recipe) -> None:
+def test_a_layer_beyond_the_target_is_refused(source: Source, extraction: Extraction) -> None:
     with pytest.raises(UnusableInput, match=f"enters layer {LAYERS + 1}"):
-        source.recipe(recipe.samples, (1, 2, LAYERS + 1), max_tokens=4)
+        source.extraction(extraction.samples, (1, 2, LAYERS + 1), max_tokens=4)
 
 
-def test_a_damaged_shard_is_named(source: Source, recipe: Recipe, tmp_path: Path) -> None:
-    (store,) = extract(source, [recipe], tmp_path)
+def test_a_damaged_shard_is_named(source: Source, extraction: Extraction, tmp_path: Path) -> None:
+    (store,) = extract(source, [extraction], tmp_path)
     file = store.folder / "shard-00001.safetensors"
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(UnusableInput, match="shard-00001"):

@@ -121,7 +121,9 @@ def test_all_weights_learn_a_few_answers_by_heart(
     facts = read_target(target)
     source, tuned = Source(target=facts), read_candidate(open_checkpoint(out), facts)
     samples = encode(load_prompts(str(prompts)), source.tokenizer())
-    store = Store(features, source.recipe(samples, facts.layer_ids_for(tuned.drafter), max_tokens=16, ignore_eos=True))
+    store = Store(
+        features, source.extraction(samples, facts.layer_ids_for(tuned.drafter), max_tokens=16, ignore_eos=True)
+    )
     # What comes after an answer is not trained on.
     answers = [replace(each, tokens=each.tokens[: each.end], aux=each.aux[: each.end - 1]) for each in store]
     model = load_model(tuned.checkpoint, tuned.reading.tensors.values(), tuned.drafter, target)

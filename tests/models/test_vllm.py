@@ -56,7 +56,7 @@ def states(case: Case, root: Path) -> Store:
     source = Source(target=read_target(case.target))
     samples = encode(load_prompts(str(case.prompts), case.count), source.tokenizer())
     ids = source.target.layer_ids_for(read_candidate(open_checkpoint(case.drafter), source.target).drafter)
-    (store,) = extract(source, [source.recipe(samples, ids, max_tokens=case.max_tokens, ignore_eos=True)], root)
+    (store,) = extract(source, [source.extraction(samples, ids, max_tokens=case.max_tokens, ignore_eos=True)], root)
     return store
 
 
@@ -70,7 +70,7 @@ def served_by_vllm(case: Case, store: Store, folder: Path) -> Served:
     return serve(
         case.target,
         case.drafter,
-        [list(sample.prompt) for sample in store.recipe.samples],
+        [list(sample.prompt) for sample in store.extraction.samples],
         folder,
         max_tokens=case.max_tokens,
         draft_tokens=DEPTH,
@@ -136,8 +136,8 @@ def test_states_from_vllm_are_those_from_transformers(tiny: Tiny, tmp_path: Path
     for engine in ("transformers", "vllm"):
         source = Source(target=target, engine=engine)
         samples = encode(load_prompts(str(case.prompts), 4), source.tokenizer())
-        recipe = source.recipe(samples, (1, 2, 3), max_tokens=16, ignore_eos=True)
-        found.append(extract(source, [recipe], tmp_path)[0])
+        extraction = source.extraction(samples, (1, 2, 3), max_tokens=16, ignore_eos=True)
+        found.append(extract(source, [extraction], tmp_path)[0])
     for one, other in zip(*found, strict=True):
         assert one.tokens.tolist() == other.tokens.tolist()
         assert (one.prompt_length, one.end) == (other.prompt_length, other.end)

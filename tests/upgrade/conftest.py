@@ -59,6 +59,6 @@ def fresh_store(real_target: Path, fresh_prompts: Path, store_root: Path) -> Sto
 
     source = Source(target=read_target(real_target))
     samples = encode(load_prompts(str(fresh_prompts)), source.tokenizer())
-    recipe = source.recipe(samples, (2, 15, 27), max_tokens=MAX_TOKENS, ignore_eos=True)
-    (store,) = extract(source, [recipe], store_root)
+    extraction = source.extraction(samples, (2, 15, 27), max_tokens=MAX_TOKENS, ignore_eos=True)
+    (store,) = extract(source, [extraction], store_root)
     return store
