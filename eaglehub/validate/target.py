@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from eaglehub.checkpoint import parse_json_object
 from eaglehub.checkpoint.folder import LocalFolder
+from eaglehub.drafter.shared import EMBEDDING, find_shared
+from eaglehub.errors import UnusableInput
 from eaglehub.report.findings import Severity
 from eaglehub.validate.rule import Check, Hit, Need, Rule
 
@@ -215,11 +217,14 @@ def _kind(scaling: Mapping[str, Any] | None) -> str:
 def _embedding(subject: Subject) -> Iterator[Hit]:
     import numpy as np
 
-    step, weights = subject.reading.tensors.get("embed_tokens.weight"), subject.target_weights
+    step, weights = subject.reading.tensors.get(EMBEDDING), subject.target_weights
     if step is None or step.source is None or weights is None:
         return
-    theirs = next((name for name in weights.tensors if name.endswith("embed_tokens.weight")), None)
-    if theirs is None or weights.tensors[theirs].shape != step.shape:
+    try:
+        theirs = find_shared(weights, EMBEDDING)
+    except UnusableInput:
+        return
+    if weights.tensors[theirs].shape != step.shape:
         return
     ours = subject.open.chunks(step.source)
     pairs = zip(ours, weights.chunks(theirs), strict=False)
