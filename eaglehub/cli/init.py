@@ -21,6 +21,8 @@ _QUESTIONS = {
     "repo": "Repository to publish to (empty for none)",
 }
 
+_LICENSE = "Licence to publish it under, as in apache-2.0 (empty for the source's)"
+
 
 @click.command()
 @click.argument("file", metavar="RECIPE", default="recipe.yaml")
@@ -28,6 +30,7 @@ _QUESTIONS = {
 @click.option("--target", metavar="FOLDER", help="The model it drafts for.")
 @click.option("--prompts", metavar="FILE", help="What the target is asked.  [default: mixed]")
 @click.option("--repo", metavar="REPO", help="Where it would be published.")
+@click.option("--license", "license_id", metavar="ID", help="Its licence, as in apache-2.0.  [default: the source's]")
 @click.option("--finetune/--no-finetune", default=True, show_default=True, help="Train the norms and fc.")
 @click.option("--verify/--no-verify", default=True, show_default=True, help="Run it in vLLM.")
 @click.option("--ci", type=click.Choice(CI), multiple=True, help="Write a file for that CI instead of a recipe.")
@@ -38,6 +41,7 @@ def init(
     target: str | None,
     prompts: str | None,
     repo: str | None,
+    license_id: str | None,
     finetune: bool,
     verify: bool,
     ci: tuple[str, ...],
@@ -48,7 +52,7 @@ def init(
     \b
     Examples:
       eaglehub init
-      eaglehub init llama.yaml --source drafters/llama --target models/llama --repo me/llama-eagle3.1
+      eaglehub init llama.yaml --source drafters/llama --target models/llama --repo me/llama-eagle3.1 --license llama3.1
       eaglehub init --ci github
     """
     if ci:
@@ -63,7 +67,9 @@ def init(
     if sys.stdin.isatty():
         for name in (name for name, value in given.items() if value is None):
             answers[name] = click.prompt(_QUESTIONS[name], default=_EXAMPLES[name], err=True)
-    text = _render({**answers, "finetune": finetune, "verify": verify, "file": path.name})
+    if answers["repo"] and license_id is None and sys.stdin.isatty():
+        license_id = click.prompt(_LICENSE, default="", show_default=False, err=True)
+    text = _render({**answers, "license": license_id, "finetune": finetune, "verify": verify, "file": path.name})
     write_file(path, text.encode())
     click.echo(f"wrote {file}")
     say(f"next: edit it, then `eaglehub run {file} --plan`")

@@ -102,7 +102,9 @@ def read_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
     folder = path.absolute().parent
     work = folder / filled(document.value.get("work", "work"))
     _check_paths(document, chains, folder, work)
-    return Recipe(path.name, folder, work, _in_order(document, chains))
+    ordered = _in_order(document, chains)
+    _check_licences(document, ordered, folder)
+    return Recipe(path.name, folder, work, ordered)
 
 
 def filled(text: str) -> str:
@@ -252,6 +254,28 @@ def _check_paths(document: Document, chains: Sequence[Chain], folder: Path, work
             if not (known or to_come or (folder / named).exists()):
                 place = next(place for place in places if place in document.lines or len(place) == 1)
                 raise document.problem(f"{text} does not exist", place)
+
+
+def _check_licences(document: Document, chains: Sequence[Chain], folder: Path) -> None:
+    """Publishing comes last, and must not fail there for want of a word."""
+    sources: dict[str, Path] = {}
+    for chain in chains:
+        sources[chain.name] = source = folder / filled(chain.source) if chain.source else sources[chain.after]
+        for step in chain.steps:
+            told = step.options.keys() & {"license", "source-model"} or step.verb.name != "publish"
+            if not told and source.is_dir() and not _names_licence(source):
+                what = "license is missing: nothing says under which licence"
+                raise document.problem(what, (*step.key, step.verb.name))
+
+
+def _names_licence(source: Path) -> bool:
+    """Whether the drafter's own card does, or the repository that it came from may."""
+    from eaglehub.card import CARD, read_card
+    from eaglehub.convert import PROVENANCE_FILE
+
+    if (source / PROVENANCE_FILE).is_file():
+        return True
+    return (source / CARD).is_file() and bool(read_card(source / CARD).front.get("license"))
 
 
 def _named_paths(chain: Chain) -> Iterator[tuple[str, str, list[KeyPath]]]:

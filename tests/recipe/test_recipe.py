@@ -41,6 +41,7 @@ MISTAKES = {
     "impossible order": (f"{HEAD}steps:\n- upgrade: {{}}\n- convert: {{}}\n", 4, "convert cannot come after upgrade"),
     "after publishing": (f"{HEAD}steps:\n- publish: {{repo: a/b}}\n- validate: {{}}\n", 4, "cannot come after publish"),
     "no repository": (f"{HEAD}steps:\n- publish: {{}}\n", 3, "repo is missing"),
+    "no licence": (f"{HEAD}steps:\n- publish: {{repo: a/b}}\n", 3, "license is missing: nothing says under which"),
     "unset variable": (f"{HEAD}steps:\n- publish: {{repo: '${{NOT_SET_ANYWHERE}}/b'}}\n", 3, "NOT_SET_ANYWHERE"),
     "a key twice": (f"{HEAD}{HEAD}steps: [convert: {{}}]\n", 2, "it is there twice"),
     "no YAML": ("source: [\n", 2, "it is no YAML"),
@@ -126,9 +127,17 @@ def test_an_unwritten_recipe_leaves_the_old_one(tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == [recipe]
 
 
+def test_the_licence_is_the_source_s_where_its_card_says_so(kitchen: Kitchen) -> None:
+    kitchen.write("source: drafter\nsteps: [publish: {repo: me/mine}]\n")
+    (kitchen.folder / "drafter" / "README.md").write_text("---\nlicense: mit\n---\nMine.\n")
+    assert kitchen.run("--plan").exit_code == 0
+
+
 def test_init_writes_a_recipe_that_is_one(kitchen: Kitchen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(kitchen.folder)
-    asked = run("init", "new.yaml", "--source", "drafter", "--target", "some/target", "--repo", "me/mine")
+    asked = run(
+        "init", "new.yaml", "--source", "drafter", "--target", "some/target", "--repo", "me/mine", "--license", "mit"
+    )
     assert asked.exit_code == 0, asked.stderr
     planned = run("run", "new.yaml", "--plan", "--json")
     assert planned.exit_code == 0, planned.stderr
