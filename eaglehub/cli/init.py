@@ -25,7 +25,7 @@ _LICENSE = "Licence to publish it under, as in apache-2.0 (empty for the source'
 
 
 @click.command()
-@click.argument("file", metavar="RECIPE", default="recipe.yaml")
+@click.argument("file", metavar="[RECIPE]", default="recipe.yaml")
 @click.option("--source", metavar="DRAFTER", help="The drafter to begin with.")
 @click.option("--target", metavar="FOLDER", help="The model it drafts for.")
 @click.option("--prompts", metavar="FILE", help="What the target is asked.  [default: mixed]")
