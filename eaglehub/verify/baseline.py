@@ -20,10 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What an earlier report says: its drafter, see `identity.describe_drafter`, and its acceptance, also by suite."""
+    """What an earlier report says.
+
+    Attributes:
+        drafter: see `identity.describe_drafter`.
+        acceptance: on the prompts as they are; None where only suites were measured.
+        robust: by suite.
+    """
 
     drafter: Mapping[str, Any]
-    acceptance: Acceptance
+    acceptance: Acceptance | None
     robust: Mapping[str, Acceptance]
 
 
@@ -46,9 +52,12 @@ def read_baseline(
             "--num-speculative-tokens": (report["config"]["num_speculative_tokens"], num_speculative_tokens),
         }
         robust = {each["suite"]: read_acceptance(each["acceptance"]) for each in report.get("robust", ())}
-        baseline = Baseline(report["drafter"], read_acceptance(report["acceptance"]), robust)
+        acceptance = report["acceptance"] and read_acceptance(report["acceptance"])
+        baseline = Baseline(report["drafter"], acceptance, robust)
     except (KeyError, TypeError, ValueError) as error:
         raise UnusableInput("holds no measured acceptance", where=path.name) from error
+    if not acceptance and not robust:
+        raise UnusableInput("holds no measured acceptance", where=path.name)
     differing = [name for name, (theirs, ours) in wanted.items() if theirs != ours]
     if differing:
         what = f"was measured with other {' and '.join(differing)}"

@@ -102,7 +102,7 @@ def _judge_positions(check: Check, acceptance: Acceptance, thresholds: Threshold
 
 def _judge_baseline(check: Check, acceptance: Acceptance, thresholds: Thresholds) -> CheckResult:
     if thresholds.baseline is None:
-        return CheckResult(check, Verdict.SKIPPED, "no --baseline is given")
+        return CheckResult(check, Verdict.SKIPPED, "no --baseline is given that measured it")
     return _judge_against(check, acceptance, thresholds.baseline, "the baseline")
 
 

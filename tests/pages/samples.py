@@ -90,7 +90,7 @@ _VERIFICATION = {
                 ]
             },
         ),
-        check("speculating.baseline", "skipped", summary="no --baseline is given"),
+        check("speculating.baseline", "skipped", summary="no --baseline is given that measured it"),
     ],
     "acceptance": acceptance([0.75, 0.5, 0.25]),
     "compared_acceptance": acceptance([0.5, 0.25, 0.05]),

@@ -173,6 +173,14 @@ def test_the_command(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     assert validate(bench.verify("good", "--json"))["robust"] == []
 
 
+def test_a_report_of_nothing_but_suites_is_a_baseline(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eaglehub.verify.engines.load_tokenizer", lambda *_, **__: Tokenizer())
+    earlier = bench.folder / "earlier.json"
+    assert bench.verify("good", "--select", "robust", "--output", f"json={earlier}").exit_code == 0
+    again = bench.verify("good", "--select", "robust", "--baseline", earlier)
+    assert again.exit_code == 0, again.stderr
+
+
 def test_the_command_with_another_drafter(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eaglehub.verify.engines.load_tokenizer", lambda *_, **__: Tokenizer())
     report = validate(bench.verify("good", "--json", "--robust", "--compare", str(bench.drafter)))
