@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from functools import cache
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # With matrices as small as the tests', more threads only wait for one another; processes that tests start inherit it.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A shell that starts tests in the background has them ignore Ctrl-C, and so would every process that they interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 _TIMEOUT_S = 900
