@@ -47,11 +47,6 @@ def _ratios(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...
         raise click.BadParameter(f"{' '.join(values)!r} is not SUITE=R, as in long=0.8") from error
 
 
-def _on_request(**families: object) -> list[str]:
-    """The families of checks that an option switches on."""
-    return [family for family, wanted in families.items() if wanted]
-
-
 def _speedups(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> dict[int, float]:
     """R: the speedup wanted at every concurrency that is measured; C=R: at one of them."""
     wanted: dict[int, float] = {}
@@ -168,13 +163,14 @@ def verify(
     earlier = (
         read_baseline(Path(baseline), conversations, max_tokens, engine.num_speculative_tokens) if baseline else None
     )
+    asked = {"fast": fast or min_speedups, "robust": robust or min_ratios, "speculating.compare": compare}
     task = Task(
         drafter=_folder(drafter),
         target=_folder(target),
         other=_folder(compare) if compare else None,
         prompts=conversations,
         max_tokens=max_tokens,
-        checks=choose_checks(select, ignore, _on_request(fast=fast or min_speedups, robust=robust or min_ratios)),
+        checks=choose_checks(select, ignore, [check for check, wanted in asked.items() if wanted]),
         thresholds=Thresholds(min_acceptance_length, position_rates, earlier.acceptance if earlier else None),
         baseline=earlier,
         gates=Gates(min_ratios, earlier.robust if earlier else {}),

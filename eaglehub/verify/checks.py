@@ -106,7 +106,7 @@ def choose_checks(select: Sequence[str], ignore: Sequence[str], switched_on: Col
     Args:
         select: checks or families; all that are not on request when empty.
         ignore: checks or families to leave out.
-        switched_on: checks on request, or families of them, that another option than `--select` asks for.
+        switched_on: checks, or families of them, that another option than `--select` asks for.
 
     Raises:
         UsageProblem: a name is neither a check's nor a family's.

@@ -185,3 +185,6 @@ def test_the_command_with_another_drafter(bench: Bench, monkeypatch: pytest.Monk
     monkeypatch.setattr("eaglehub.verify.engines.load_tokenizer", lambda *_, **__: Tokenizer())
     report = validate(bench.verify("good", "--json", "--robust", "--compare", str(bench.drafter)))
     assert {suite["compared"]["difference"] for suite in report["robust"]} == {0}
+    only = bench.verify("good", "--json", "--select", "robust", "--compare", str(bench.drafter))
+    checks = {check["id"]: check["verdict"] for check in only.json()["checks"]}
+    assert checks["speculating.compare"] == "pass", "one that vLLM does not serve would not be noticed without it"
