@@ -12,20 +12,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # VmHWM starts afresh with the program; ru_maxrss would remember the size of the process that started it.
-_MEASURED = """
-import sys
-from eaglehub.cli.main import main
-code = main(sys.argv[1:])
+_PEAK = """
 [line] = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
 print(int(line.split()[1]) / 1024, file=sys.stderr)
-sys.exit(code)
 """
+_COMMAND = """
+import sys
+from eaglehub.cli.main import main
+if code := main(sys.argv[1:]):
+    sys.exit(code)
+"""
+# What is freed goes back to the system at once: how much malloc keeps for later differs by 100 MiB from run to run.
+_MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 16)}
 
 
 def peak_mib(*arguments: str) -> float:
     """Peak resident memory of `eaglehub ARGUMENTS`, which must succeed."""
-    command = [sys.executable, "-c", _MEASURED, *arguments]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return peak_mib_of(_COMMAND, *arguments)
+
+
+def peak_mib_of(script: str, *arguments: str) -> float:
+    """Peak resident memory of a script, which imports sys and must succeed."""
+    command = [sys.executable, "-c", script + _PEAK, *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | _MALLOC)
     return float(done.stderr.split()[-1])
 
 

@@ -24,6 +24,7 @@ class Result:
 
     def json(self) -> Any:
         """Standard output as JSON."""
+        assert self.stdout, self.stderr
         return json.loads(self.stdout)
 
 

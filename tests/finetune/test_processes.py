@@ -14,6 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from benchmarks.measure import peak_mib, peak_mib_of
 from tests.models.tiny_target import fitting, write_drafter, write_prompts, write_target
 
 if TYPE_CHECKING:
@@ -21,13 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.slow
-_PEAK = """
-import sys
-from eaglehub.cli.main import main
-main(sys.argv[1:])
-[line] = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
-print(int(line.split()[1]) / 1024, file=sys.stderr)
-"""
 _LOSS = """
 import sys
 import torch
@@ -36,8 +30,6 @@ vocab, rows = int(sys.argv[1]), 1024
 states, head = (torch.randn(count, 16, requires_grad=True) for count in (3 * rows, vocab))
 judged = Judged(torch.randn(rows, 16), torch.arange(3 * rows).view(3, rows), torch.ones(3, rows))
 soft_cross_entropy(states, head, TargetHead(torch.randn(vocab, 16)), judged).loss.backward()
-[line] = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
-print(int(line.split()[1]) / 1024, file=sys.stderr)
 """
 
 
@@ -52,11 +44,6 @@ def arguments(drafter: Path, out: Path, target: Path, prompts: Path, *others: st
 def losses(out: Path) -> list[float]:
     lines = out.with_name(f"{out.name}.finetune").joinpath("metrics.jsonl").read_text().splitlines()
     return [entry["loss"] for entry in map(json.loads, lines) if "loss" in entry]
-
-
-def peak_mib(script: str, *others: str) -> float:
-    done = subprocess.run([sys.executable, "-c", script, *others], check=True, capture_output=True, text=True)
-    return float(done.stderr.split()[-1])
 
 
 def ended(command: Sequence[str]) -> int:
@@ -111,12 +98,12 @@ def test_memory_does_not_grow_with_the_data(tmp_path: Path) -> None:
     for count in (8, 80):
         prompts = write_prompts(tmp_path / f"{count}.jsonl", count)
         options = arguments(drafter, tmp_path / f"out-{count}", target, prompts, "--limit", str(count))
-        peaks.append(peak_mib(_PEAK, "-q", *options, "--max-steps", "8", "--evaluate-every", "8"))
+        peaks.append(peak_mib("-q", *options, "--max-steps", "8", "--evaluate-every", "8"))
     assert peaks[1] < peaks[0] + 30
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_does_not_grow_with_the_vocabulary() -> None:
     # One float for each judged position and token would be 512 MiB more.
-    small, large = (peak_mib(_LOSS, str(vocab)) for vocab in (1 << 12, 1 << 17))
+    small, large = (peak_mib_of(_LOSS, str(vocab)) for vocab in (1 << 12, 1 << 17))
     assert large < small + 100

@@ -27,7 +27,7 @@ class Server:
 
     def __init__(self, hub: LoopbackHub, host: str) -> None:
         handler = type("BoundHandler", (_Handler,), {"hub": hub})
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._http = _Http(("127.0.0.1", 0), handler)
         self.url = f"http://{host}:{self._http.server_address[1]}"
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
 
@@ -38,6 +38,11 @@ class Server:
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()
+
+
+class _Http(ThreadingHTTPServer):
+    # Connections that do not fit into the default of 5 wait for seconds, or are refused.
+    request_queue_size = 64
 
 
 class _Cut(Exception):

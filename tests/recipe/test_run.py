@@ -181,11 +181,14 @@ def test_two_runs_at_once(kitchen: Kitchen) -> None:
 def test_a_run_that_is_ended_goes_on(kitchen: Kitchen, sent: int, code: int) -> None:
     """Nothing of it is left, and the next run gives what an undisturbed one would."""
     command = [sys.executable, "-m", "eaglehub", "run", kitchen.recipe]
-    for delay in (0.5, 0.8):
-        with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+    for delay in (0.1, 0.4):
+        with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+            assert process.stderr
+            process.stderr.readline()  # it has named its first step
             time.sleep(delay)
             process.send_signal(sent)
-            assert process.wait(20) in (code, 0)
+            process.communicate(timeout=60)
+            assert process.returncode in (code, 0)
     assert kitchen.run().exit_code == 0
     disturbed = made(kitchen)
     kitchen.write("source: drafter\nwork: other\nsteps:\n- convert: {}\n")
@@ -205,7 +208,7 @@ def test_a_step_ends_with_its_runner(tmp_path: Path) -> None:
     assert child.stdin
     time.sleep(0.3)
     child.stdin.close()
-    assert child.wait(10) == -signal.SIGKILL
+    assert child.wait(60) == -signal.SIGKILL
 
 
 def test_state_is_json(kitchen: Kitchen) -> None:

@@ -153,6 +153,8 @@ class Handler(BaseHTTPRequestHandler):
 
 class Quiet(ThreadingHTTPServer):
     daemon_threads = True
+    # Of 16 clients at once: those that do not fit into the default of 5 wait for seconds, or are refused.
+    request_queue_size = 64
 
     def handle_error(self, *_: Any) -> None:
         """Nor of clients that went away."""

@@ -66,10 +66,10 @@ def test_a_hanging_engine_is_ended_with_all_its_processes(
 ) -> None:
     monkeypatch.setenv("FAKE_PIDS", str(bench.folder / "pids"))
     started = time.monotonic()
-    result = bench.verify(mode, "--timeout", "1.5")
+    result = bench.verify(mode, "--timeout", "3")
     assert result.exit_code == code
-    assert "no result after 1.5 s: it hangs" in result.stderr + result.stdout
-    assert time.monotonic() - started < 20
+    assert "no result after 3 s: it hangs" in result.stderr + result.stdout
+    assert time.monotonic() - started < 60
     assert _alive((bench.folder / "pids").read_text()) == []
 
 
