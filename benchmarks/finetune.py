@@ -74,7 +74,7 @@ def _step(name: str, head: TargetHead, batch: Batch) -> Callable[[], None]:
 
 def _batch() -> Batch:
     """Every position of every document is a slot and is judged, as far as there are such."""
-    packing = Packing((LENGTH,) * DOCUMENTS, (range(LENGTH),) * DOCUMENTS)
+    packing = Packing((LENGTH,) * DOCUMENTS, ((range(LENGTH),),) * DOCUMENTS)
     rows = torch.arange(DEPTH)[:, None] * _TOKENS + torch.arange(_TOKENS)
     judged = Judged(torch.randn(_TOKENS, DRAFTER.target_hidden_size), rows, torch.ones(DEPTH, _TOKENS))
     aux = torch.randn(1, _TOKENS, 3 * DRAFTER.target_hidden_size)

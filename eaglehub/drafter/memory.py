@@ -25,11 +25,11 @@ class Packing:
 
     Attributes:
         lengths: positions of each document.
-        slots: for each, the consecutive positions that drafts start from.
+        slots: for each, runs of consecutive positions that drafts start from: one for each answer in it.
     """
 
     lengths: tuple[int, ...]
-    slots: tuple[range, ...]
+    slots: tuple[tuple[range, ...], ...]
 
     @property
     def positions(self) -> Tensor:
@@ -39,8 +39,20 @@ class Packing:
     @property
     def places(self) -> Tensor:
         """The slots' places in the row, document by document."""
-        starts = accumulate(self.lengths[:-1], initial=0)
-        return torch.cat([start + torch.tensor(own) for start, own in zip(starts, self.slots, strict=True)])
+        starts = list(accumulate(self.lengths[:-1], initial=0))
+        return torch.cat([starts[run.document] + torch.tensor(run.positions) for run in self.runs])
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs of slots, document by document."""
+        return [Run(number, positions) for number, own in enumerate(self.slots) for positions in own]
+
+
+class Run(NamedTuple):
+    """Consecutive positions of one document."""
+
+    document: int
+    positions: range
 
 
 class Seen(NamedTuple):
@@ -101,25 +113,25 @@ class ChainMemory:
         """As `Memory.attend`; the first call for a layer is its first pass."""
         query = query.unflatten(1, (key.shape[1], -1))
         if layer not in self._first:
-            rows = tuple(range(length) for length in self._packing.lengths)
-            self._first[layer], self._chains[layer] = _by_document(key, value, rows), []
+            runs = [Run(number, range(length)) for number, length in enumerate(self._packing.lengths)]
+            self._first[layer], self._chains[layer] = _by_run(key, value, runs), []
         else:
-            rows = self._packing.slots
-            self._chains[layer].append(_by_document(key, value, rows))
+            runs = self._packing.runs
+            self._chains[layer].append(_by_run(key, value, runs))
         attended = [
             block
-            for number, own in enumerate(query.split([len(slots) for slots in rows], dim=3))
-            for block in self._document(layer, number, rows[number], own)
+            for number, own in enumerate(query.split([len(run.positions) for run in runs], dim=3))
+            for block in self._run(layer, number, runs[number], own)
         ]
         return torch.cat(attended, dim=3).flatten(1, 2)
 
-    def _document(self, layer: int, number: int, slots: range, query: Tensor) -> Iterator[Tensor]:
+    def _run(self, layer: int, number: int, run: Run, query: Tensor) -> Iterator[Tensor]:
         """In blocks of slots, so that the scores of a long context never stand in memory all at once."""
-        first, chain = self._first[layer][number], [step[number] for step in self._chains[layer]]
-        for start in range(0, len(slots), _BLOCK):
+        first, chain = self._first[layer][run.document], [step[number] for step in self._chains[layer]]
+        for start in range(0, len(run.positions), _BLOCK):
             rows = slice(start, start + _BLOCK)
             own = [_Pair(key[:, :, None, rows], value[:, :, None, rows]) for key, value in chain]
-            yield self._block(slots[rows], query[:, :, :, rows], first, own)
+            yield self._block(run.positions[rows], query[:, :, :, rows], first, own)
 
     def _block(self, slots: range, query: Tensor, first: _Pair, chain: Sequence[_Pair]) -> Tensor:
         context, count = slots.stop, len(slots)
@@ -153,6 +165,6 @@ class _Pair(NamedTuple):
     value: Tensor
 
 
-def _by_document(key: Tensor, value: Tensor, rows: Sequence[range]) -> list[_Pair]:
-    counts = [len(own) for own in rows]
+def _by_run(key: Tensor, value: Tensor, runs: Sequence[Run]) -> list[_Pair]:
+    counts = [len(run.positions) for run in runs]
     return [_Pair(*pair) for pair in zip(key.split(counts, dim=2), value.split(counts, dim=2), strict=True)]

@@ -133,7 +133,7 @@ class DraftModel(nn.Module):
             watch: sees the attention probabilities.
         """
         length = aux.shape[1]
-        packing = Packing((length,), (slots or range(length),))
+        packing = Packing((length,), ((slots or range(length),),))
         for before, after in self.chains(aux, tokens, depth, packing, watch):
             yield self._step(before, after)
 

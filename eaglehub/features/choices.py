@@ -37,7 +37,7 @@ def fill_choices(store: Store, head: Tensor) -> None:
 
 
 def read_choices(store: Store, number: int) -> Tensor:
-    """The target's likeliest next token after each position of one sample, [T - 1] int64; -1 before its answer.
+    """The target's likeliest next token after each position of one sample, [T - 1] int64; -1 outside its answers.
 
     Raises:
         UnusableInput: the file is damaged.
@@ -55,9 +55,10 @@ def likeliest(states: Tensor, head: Tensor) -> Tensor:
 
 def _choices(features: Features, head: Tensor) -> Tensor:
     choices = torch.full((len(features.tokens) - 1,), -1)
-    answer = slice(features.prompt_length - 1, None)
     with torch.inference_mode():
-        choices[answer] = likeliest(features.head_input[answer], head)
+        for start, end in (*features.earlier, (features.prompt_length, None)):
+            answer = slice(start - 1, end)
+            choices[answer] = likeliest(features.head_input[answer], head)
     return choices
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from eaglehub.features.encode import Sample
 
-VERSION = 1
+VERSION = 2
 SHARD_SAMPLES = 8
 ITEM_BYTES = {"float32": 4, "bfloat16": 2}
 _SLACK = 1.05
@@ -41,6 +41,7 @@ class Features:
         end: where the answer ends: what follows is only there to judge drafts that go beyond it.
         aux: states that enter the layers of the extraction, side by side, at all tokens but the last, [T - 1, A * Ht].
         head_input: what lm_head reads there, [T - 1, Ht].
+        earlier: where other answers are, in the prompt: start and end of each.
     """
 
     tokens: Tensor
@@ -48,6 +49,7 @@ class Features:
     end: int
     aux: Tensor
     head_input: Tensor
+    earlier: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ class Extraction:
         """Hex SHA-256 of the extraction."""
         hashed = hashlib.sha256()
         for sample in self.samples:
-            hashed.update(json.dumps([sample.prompt, sample.answer]).encode())
+            hashed.update(json.dumps([sample.prompt, sample.answer, sample.earlier]).encode())
         settings = {name: getattr(self, name) for name in self.__slots__ if name != "samples"}
         hashed.update(json.dumps({"version": VERSION, **settings}, sort_keys=True).encode())
         return hashed.hexdigest()
@@ -107,11 +109,12 @@ class Extraction:
 
 
 class Span(NamedTuple):
-    """How long one sample is: its tokens, how many of them are the prompt's, and where the answer ends."""
+    """How long one sample is, and where its answers are; see `Features`."""
 
     tokens: int
     prompt_length: int
     end: int
+    earlier: tuple[tuple[int, int], ...] = ()
 
 
 class Store:
@@ -166,7 +169,7 @@ class Store:
             UnusableInput: the file is damaged.
         """
         with self.opened(self._file(number)) as tensors:
-            return [_unpacked(tensors, index) for index in range(len(self.extraction.shards[number]))]
+            return [_unpacked(tensors, index, each) for index, each in enumerate(self.extraction.shards[number])]
 
     def read(self, number: int) -> Features:
         """One sample's features, by its number; nothing else is read.
@@ -176,7 +179,7 @@ class Store:
         """
         shard, index = self.place(number)
         with self.opened(self._file(shard)) as tensors:
-            return _unpacked(tensors, index)
+            return _unpacked(tensors, index, self.extraction.samples[number])
 
     def spans(self) -> list[Span]:
         """Of all samples, without reading states.
@@ -187,9 +190,10 @@ class Store:
         spans = []
         for number, samples in enumerate(self.extraction.shards):
             with self.opened(self._file(number)) as tensors:
-                for index in range(len(samples)):
+                for index, sample in enumerate(samples):
                     (count,) = tensors.get_slice(f"{index}.tokens").get_shape()
-                    spans.append(Span(count, *tensors.get_tensor(f"{index}.span").tolist()))
+                    prompt_length, end = tensors.get_tensor(f"{index}.span").tolist()
+                    spans.append(Span(count, prompt_length, end, sample.earlier))
         return spans
 
     def place(self, number: int) -> tuple[int, int]:
@@ -272,10 +276,10 @@ def fingerprint(folder: Path) -> str:
     return hashed.hexdigest()
 
 
-def _unpacked(tensors: Any, index: int) -> Features:
+def _unpacked(tensors: Any, index: int, sample: Sample) -> Features:
     prompt_length, end = (int(value) for value in tensors.get_tensor(f"{index}.span"))
     tokens, aux, head = (tensors.get_tensor(f"{index}.{name}") for name in ("tokens", "aux", "head_input"))
-    return Features(tokens, prompt_length, end, aux, head)
+    return Features(tokens, prompt_length, end, aux, head, sample.earlier)
 
 
 def _gigabytes(count: int) -> str:

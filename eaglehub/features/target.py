@@ -89,7 +89,7 @@ class TransformersTarget:
             tokens = [*sample.prompt, *(sample.answer or next(given))]
             aux, head_input = self.states(tokens[:-1], extraction.layer_ids)
             end = store.answer_end(tokens, sample)
-            features.append(Features(torch.tensor(tokens), len(sample.prompt), end, aux, head_input))
+            features.append(Features(torch.tensor(tokens), len(sample.prompt), end, aux, head_input, sample.earlier))
         return features
 
     def _catch(self, layer: int, caught: dict[int, Tensor]) -> Any:

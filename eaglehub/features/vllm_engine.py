@@ -137,5 +137,5 @@ def _shard(file: Path, store: Store, number: int) -> list[Features]:
     for index, sample in enumerate(store.extraction.shards[number]):
         tokens, aux, head = (tensors[f"{index}.{name}"] for name in ("tokens", "aux", "head_input"))
         end = store.answer_end(tokens.tolist(), sample)
-        features.append(Features(tokens, len(sample.prompt), end, aux, head))
+        features.append(Features(tokens, len(sample.prompt), end, aux, head, sample.earlier))
     return features

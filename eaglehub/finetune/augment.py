@@ -5,14 +5,16 @@ Each kind takes every fourth conversation, so that plain ones always remain.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import itertools
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from eaglehub.features import Condition, Sample, encode
 from eaglehub.prompts import Conversation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
+_Changed: TypeAlias = tuple[Conversation, Condition]
 _CONDITIONS = (Condition.NO_BOS, Condition.NO_TEMPLATE, Condition.NEITHER)
 # Others than those that `evaluate` asks with.
 _SYSTEM_PROMPTS = (
@@ -40,43 +42,38 @@ def training_samples(
         kinds: of `KINDS`.
         tokenizer: the target's.
         context_tokens: how long a long context is.
-        regenerate: leave out the answers of plain conversations too, so that the target gives them.
+        regenerate: whether answers in the conversations are not to be learnt from; the target gives the last one.
     """
     place = {kind: number for number, kind in enumerate(KINDS, start=1) if kind in kinds}
     share = {kind: conversations[number::_ONE_IN] for kind, number in place.items()}
     plain = [each for number, each in enumerate(conversations) if number % _ONE_IN not in place.values()]
-    samples = encode(plain, tokenizer, regenerate=regenerate)
+    samples = encode(plain, tokenizer, regenerate=regenerate, earlier=not regenerate)
     for kind, own in share.items():
-        samples += KINDS[kind](own, tokenizer, context_tokens)
+        for changed, condition in KINDS[kind](own, tokenizer, context_tokens):
+            samples += encode([changed], tokenizer, condition, earlier=not regenerate)
     return samples
 
 
-def _templates(conversations: Sequence[Conversation], tokenizer: Any, _tokens: int) -> Iterable[Sample]:
-    for number, condition in enumerate(_CONDITIONS):
-        yield from encode(conversations[number :: len(_CONDITIONS)], tokenizer, condition)
+def _templates(conversations: Sequence[Conversation], _tokenizer: Any, _tokens: int) -> Iterator[_Changed]:
+    return zip(conversations, itertools.cycle(_CONDITIONS), strict=False)
 
 
-def _system_prompts(conversations: Sequence[Conversation], tokenizer: Any, _tokens: int) -> Iterable[Sample]:
-    asked = []
-    for number, conversation in enumerate(conversations):
-        system = {"role": "system", "content": _SYSTEM_PROMPTS[number % len(_SYSTEM_PROMPTS)]}
+def _system_prompts(conversations: Sequence[Conversation], _tokenizer: Any, _tokens: int) -> Iterator[_Changed]:
+    for conversation, prompt in zip(conversations, itertools.cycle(_SYSTEM_PROMPTS), strict=False):
         rest = [message for message in conversation.prompt if message["role"] != "system"]
-        asked.append(Conversation((system, *rest), conversation.category))
-    return encode(asked, tokenizer)
+        asked = ({"role": "system", "content": prompt}, *rest)
+        yield Conversation(asked, conversation.category), Condition.SERVED
 
 
-def _long_contexts(conversations: Sequence[Conversation], tokenizer: Any, tokens: int) -> Iterable[Sample]:
-    return encode(list(_joined(conversations, tokenizer, tokens)), tokenizer)
-
-
-def _joined(conversations: Sequence[Conversation], tokenizer: Any, tokens: int) -> Iterator[Conversation]:
+def _long_contexts(conversations: Sequence[Conversation], tokenizer: Any, tokens: int) -> Iterator[_Changed]:
     """Answered conversations one after the other until they are long enough; the target answers the last question."""
     messages: list[dict[str, str]] = []
     length = 0
     for conversation in conversations:
         turns = [each for each in conversation.messages if each["role"] != "system"]
         if length >= tokens:
-            yield Conversation((*messages, *conversation.prompt))
+            question = [each for each in conversation.prompt if each["role"] != "system"]
+            yield Conversation((*messages, *question)), Condition.SERVED
             messages, length = [], 0
         elif conversation.answered:
             messages += turns
@@ -84,7 +81,7 @@ def _joined(conversations: Sequence[Conversation], tokenizer: Any, tokens: int) 
 
 
 _ONE_IN = 4
-KINDS: dict[str, Callable[[Sequence[Conversation], Any, int], Iterable[Sample]]] = {
+KINDS: dict[str, Callable[[Sequence[Conversation], Any, int], Iterator[_Changed]]] = {
     "templates": _templates,
     "system-prompts": _system_prompts,
     "long-context": _long_contexts,

@@ -76,8 +76,8 @@ class Loader:
 
     def judges(self, sample: int) -> bool:
         """Whether a draft for this sample can be right at all."""
-        span = self.spans[sample]
-        return bool(self.draft_ids[read_choices(self.store, sample)[span.prompt_length : span.end - 1]].any())
+        choices = read_choices(self.store, sample)
+        return any(bool(self.draft_ids[choices[_judged_at(slots)]].any()) for slots in slots_of(self.spans[sample]))
 
     def batch(self, samples: Sequence[int]) -> Batch:
         """The samples side by side."""
@@ -86,9 +86,15 @@ class Loader:
         return pack(features, choices, self.draft_ids, self.depth, reads_aux=self.reads_aux)
 
 
-def slots_of(span: Span | Features) -> range:
-    """Where an engine may draft: from the first token of the answer on, as long as the answer goes on after it."""
-    return range(span.prompt_length - 1, max(span.end - 2, span.prompt_length - 1))
+def slots_of(span: Span | Features) -> tuple[range, ...]:
+    """Where an engine may draft: from the first token of each answer on, as long as the answer goes on after it."""
+    answers = (*span.earlier, (span.prompt_length, span.end))
+    return tuple(range(start - 1, end - 2) for start, end in answers if end - start > 1)
+
+
+def _judged_at(slots: range) -> slice:
+    """Where drafts from the slots are judged, all steps together."""
+    return slice(slots.start + 1, slots.stop + 1)
 
 
 def pack(
@@ -115,14 +121,14 @@ def pack(
 def _judged(
     features: Sequence[Features], choices: Sequence[Tensor], draft_ids: Tensor, depth: int, packing: Packing
 ) -> Judged:
-    slots_before, total = 0, sum(map(len, packing.slots))
+    slots_before, total = 0, len(packing.places)
     target, rows, weights = [], [], []
     steps = torch.arange(depth)[:, None]
-    for each, chosen, slots in zip(features, choices, packing.slots, strict=True):
-        places = torch.arange(slots.start + 1, slots.stop + 1)
-        places = places[draft_ids[chosen[places]]]
-        own = places[None] - 1 - steps - slots.start
-        target.append(each.head_input[places])
+    for document, slots in packing.runs:
+        judged_at = _judged_at(slots)
+        fits = draft_ids[choices[document][judged_at]]
+        own = torch.arange(len(slots))[fits][None] - steps
+        target.append(features[document].head_input[judged_at][fits])
         rows.append(steps * total + slots_before + own.clamp(min=0))
         weights.append(torch.where(own >= 0, DECAY**steps, 0.0))
         slots_before += len(slots)

@@ -20,7 +20,7 @@ from eaglehub.drafter.target import read_target
 from eaglehub.errors import EnvironmentProblem, UnusableInput
 from eaglehub.features import Condition, Extraction, Features, Source, encode, extract
 from eaglehub.features.target import TransformersTarget
-from eaglehub.prompts import load_prompts
+from eaglehub.prompts import Conversation, load_prompts
 from tests.models.tiny_target import LAYERS, write_prompts, write_target
 
 if TYPE_CHECKING:
@@ -148,6 +148,26 @@ def test_given_answers_are_kept_unless_regenerated(source: Source, tmp_path: Pat
 
     assert tokenizer.decode(kept.answer) == "b c<|end|>"
     assert (asked.prompt, asked.answer) == (kept.prompt, None)
+
+
+def test_earlier_answers_are_found_as_the_target_would_have_given_them(source: Source) -> None:
+    texts = ("a question", "an answer", "one more", "and another", "the last")
+    turns = [{"role": ("user", "assistant")[number % 2], "content": text} for number, text in enumerate(texts)]
+    conversation = Conversation(tuple(turns))
+    tokenizer = source.tokenizer()
+
+    (sample,) = encode([conversation], tokenizer, earlier=True)
+    found = [tokenizer.decode(sample.prompt[start:end]) for start, end in sample.earlier]
+    assert found == ["an answer<|end|>", "and another<|end|>"]
+    assert encode([conversation], tokenizer)[0].earlier == ()
+    (plain,) = encode([conversation], tokenizer, Condition.NO_TEMPLATE, earlier=True)
+    assert all(tokenizer.decode(plain.prompt[start:end]) in texts for start, end in plain.earlier)
+
+    # As templates do that leave the chain of thought out of all answers but the last.
+    tokenizer.chat_template = tokenizer.chat_template.replace(
+        "{{ message['content'] }}", "{% if loop.last %}thought {% endif %}{{ message['content'] }}"
+    )
+    assert encode([conversation], tokenizer, earlier=True)[0].earlier == ()
 
 
 def test_conditions_differ_where_the_tokenizer_can_tell(source: Source, tmp_path: Path) -> None:

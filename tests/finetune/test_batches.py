@@ -16,36 +16,37 @@ from tests.models.build import describe, random_model
 DEPTH, WIDTH, VOCAB = 3, 4, 50
 
 
-def sample(length: int, prompt: int, end: int, seed: int) -> Features:
+def sample(length: int, prompt: int, end: int, seed: int, *earlier: tuple[int, int]) -> Features:
     generator = torch.Generator().manual_seed(seed)
     tokens = torch.randint(VOCAB, (length,), generator=generator)
     states = [torch.randn(length - 1, width, generator=generator) for width in (3 * WIDTH, WIDTH)]
-    return Features(tokens, prompt, end, *states)
+    return Features(tokens, prompt, end, *states, earlier)
 
 
 @pytest.mark.parametrize("architecture", ["llama", "mla"])
 def test_documents_in_a_row_are_as_each_alone(architecture: str) -> None:
     model = random_model(describe(architecture, norm_output=True, fc_norm=True))
-    packing = Packing((9, 300, 5), (range(2, 8), range(250, 290), range(4)))
+    packing = Packing((9, 300, 5), ((range(2, 8),), (range(40, 60), range(250, 290)), (range(4),)))
     generator = torch.Generator().manual_seed(3)
     aux = torch.randn(1, 314, 3 * model.drafter.target_hidden_size, generator=generator)
     tokens = torch.randint(model.drafter.vocab_size, (1, 314 + DEPTH - 1), generator=generator)
 
     with torch.inference_mode():
         packed = list(model.chains(aux, tokens, DEPTH, packing))
-        row = start = 0
-        for length, slots in zip(packing.lengths, packing.slots, strict=True):
+        row = 0
+        for document, slots in packing.runs:
+            start, length = sum(packing.lengths[:document]), packing.lengths[document]
             own = slice(start, start + length)
             alone = model.unroll(aux[:, own], tokens[:, start : start + length + DEPTH - 1], DEPTH, slots)
             for step, (before, after) in zip(alone, packed, strict=True):
                 rows = slice(row, row + len(slots))
                 torch.testing.assert_close(before[:, rows], step.before_norm, atol=2e-5, rtol=1e-4)
                 torch.testing.assert_close(model.lm_head(after[:, rows]), step.logits, atol=2e-5, rtol=1e-4)
-            row, start = row + len(slots), start + length
+            row += len(slots)
 
 
 def test_a_draft_is_judged_by_what_the_target_would_say_there() -> None:
-    features = [sample(12, 4, 11, 0), sample(9, 3, 9, 1)]
+    features = [sample(12, 4, 11, 0), sample(20, 14, 20, 1, (2, 3), (5, 9))]
     choices = [torch.randint(VOCAB, (len(each.tokens) - 1,)) for each in features]
     draft_ids = torch.arange(VOCAB) % 3 != 0
 
@@ -54,13 +55,14 @@ def test_a_draft_is_judged_by_what_the_target_would_say_there() -> None:
     expected = []
     row = 0
     for each, chosen in zip(features, choices, strict=True):
-        for slot in range(each.prompt_length - 1, each.end - 2):
-            for k in range(DEPTH):
-                judged_at = slot + 1 + k  # the target's state there says what token slot + 2 + k should be
-                if judged_at <= each.end - 2 and draft_ids[chosen[judged_at]]:
-                    expected.append((k, row, tuple(each.head_input[judged_at].tolist()), pytest.approx(DECAY**k)))
-            row += 1
-    slots = sum(map(len, batch.packing.slots))
+        for start, end in (*each.earlier, (each.prompt_length, each.end)):
+            for slot in range(start - 1, end - 2):
+                for k in range(DEPTH):
+                    judged_at = slot + 1 + k  # the target's state there says what token slot + 2 + k should be
+                    if judged_at <= end - 2 and draft_ids[chosen[judged_at]]:
+                        expected.append((k, row, tuple(each.head_input[judged_at].tolist()), pytest.approx(DECAY**k)))
+                row += 1
+    slots = len(batch.packing.places)
     got = [
         (k, int(batch.judged.rows[k, place]) - k * slots, tuple(batch.judged.target[place].tolist()), float(weight))
         for k in range(DEPTH)
