@@ -33,7 +33,6 @@ class EnvironmentReport(Report):
     def data(self) -> dict[str, Any]:
         """See `schemas/report-env.schema.json`."""
         return {
-            "eaglehub": __version__,
             "python": self.python,
             "os": self.os,
             "packages": [asdict(package) for package in self.packages],

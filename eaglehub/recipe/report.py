@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from eaglehub import __version__
 from eaglehub.recipe.run import Status
 from eaglehub.report.report import Report
 from eaglehub.report.text import escaped
@@ -38,7 +37,6 @@ class RunReport(Report):
     def data(self) -> dict[str, Any]:
         """See `schemas/report-run.schema.json`."""
         return {
-            "eaglehub": __version__,
             "recipe": self.recipe,
             "chains": [
                 {"name": name, "steps": [_step(outcome) for outcome in outcomes]}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from eaglehub import __version__
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -36,4 +38,4 @@ class Report(ABC):
 
     def to_json(self) -> dict[str, Any]:
         """The whole JSON document."""
-        return {"schema_version": SCHEMA_VERSION, "kind": self.kind, **self.data()}
+        return {"schema_version": SCHEMA_VERSION, "kind": self.kind, "eaglehub": __version__, **self.data()}

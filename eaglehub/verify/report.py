@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from eaglehub import __version__
 from eaglehub.report.cases import CasesReport, Suite
 from eaglehub.report.verdict import Verdict
 from eaglehub.verify.process import EngineRun, Failure
@@ -72,7 +71,6 @@ class VerifyReport(CasesReport):
     def data(self) -> dict[str, Any]:
         """See `schemas/report-verify.schema.json`."""
         return {
-            "eaglehub": __version__,
             "verdict": str(self.verdict),
             "checks": [result.to_json() for result in self.results],
             "acceptance": self.acceptance and self.acceptance.to_json(),

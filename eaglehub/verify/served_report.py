@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from eaglehub import __version__
 from eaglehub.report.cases import CasesReport, Suite
 from eaglehub.report.verdict import Verdict
 from eaglehub.verify.shown import acceptance_lines, as_case, overall, render_checks
@@ -47,7 +46,6 @@ class ServedReport(CasesReport):
     def data(self) -> dict[str, Any]:
         """See `schemas/report-server.schema.json`."""
         return {
-            "eaglehub": __version__,
             "verdict": str(overall(self.results)),
             "checks": [result.to_json() for result in self.results],
             "acceptance": self.acceptance and self.acceptance.to_json(),

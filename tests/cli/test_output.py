@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 import pytest
 
+from eaglehub import __version__
 from eaglehub.cli.main import cli
 from eaglehub.cli.options import ReportOptions, report_options
 from eaglehub.cli.output import finish, progress, say, warn
@@ -90,6 +91,7 @@ def test_json(args: tuple[str, ...]) -> None:
     assert result.json() == {
         "schema_version": 1,
         "kind": "fake",
+        "eaglehub": __version__,
         "findings": [
             {
                 "code": "EH301",

@@ -188,6 +188,7 @@ def evaluation() -> dict[str, Any]:
     return {
         "schema_version": 1,
         "kind": "evaluate",
+        "eaglehub": "0.1.0",
         "target": "org/target",
         "target_revision": None,
         "num_speculative_tokens": 2,
@@ -203,6 +204,7 @@ def upgrading() -> dict[str, Any]:
     return {
         "schema_version": 1,
         "kind": "upgrade",
+        "eaglehub": "0.1.0",
         "source": {"name": "old", "revision": None, "format": "vllm"},
         "status": "upgraded",
         "output": "new",
@@ -251,6 +253,7 @@ def finetuning() -> dict[str, Any]:
     return {
         "schema_version": 1,
         "kind": "finetune",
+        "eaglehub": "0.1.0",
         "source": {"name": "old", "revision": None, "format": "vllm"},
         "output": "new",
         "finetune": {

@@ -50,6 +50,7 @@ def evaluation(drafter: Path) -> dict[str, Any]:
     return {
         "schema_version": 1,
         "kind": "evaluate",
+        "eaglehub": "0.1.0",
         "target": "target",
         "target_revision": None,
         "num_speculative_tokens": 3,
