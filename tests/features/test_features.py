@@ -18,7 +18,8 @@ from transformers import (
 from eaglehub.drafter.shared import EMBEDDING, HEAD, find_shared, open_target
 from eaglehub.drafter.target import read_target
 from eaglehub.errors import EnvironmentProblem, UnusableInput
-from eaglehub.features import Condition, Extraction, Features, Source, encode, extract
+from eaglehub.features import Condition, Extraction, Features, Sample, Source, encode, extract
+from eaglehub.features.choices import fill_choices, read_choices
 from eaglehub.features.target import TransformersTarget
 from eaglehub.prompts import Conversation, load_prompts
 from tests.models.tiny_target import LAYERS, write_prompts, write_target
@@ -160,14 +161,27 @@ def test_earlier_answers_are_found_as_the_target_would_have_given_them(source: S
     found = [tokenizer.decode(sample.prompt[start:end]) for start, end in sample.earlier]
     assert found == ["an answer<|end|>", "and another<|end|>"]
     assert encode([conversation], tokenizer)[0].earlier == ()
-    (plain,) = encode([conversation], tokenizer, Condition.NO_TEMPLATE, earlier=True)
-    assert all(tokenizer.decode(plain.prompt[start:end]) in texts for start, end in plain.earlier)
 
     # As templates do that leave the chain of thought out of all answers but the last.
     tokenizer.chat_template = tokenizer.chat_template.replace(
         "{{ message['content'] }}", "{% if loop.last %}thought {% endif %}{{ message['content'] }}"
     )
     assert encode([conversation], tokenizer, earlier=True)[0].earlier == ()
+
+
+def test_choices_are_known_in_every_answer(source: Source, tmp_path: Path) -> None:
+    prompt = encode(load_prompts(str(write_prompts(tmp_path / "prompts.jsonl", 1))), source.tokenizer())[0].prompt
+    extraction = source.extraction([Sample(prompt, prompt[:4], ((2, 5),))], IDS, max_tokens=6)
+    (store,) = extract(source, [extraction], tmp_path)
+    weights = open_target(source.folder)
+    fill_choices(store, torch.from_numpy(weights.read(find_shared(weights, HEAD))).float())
+
+    model = AutoModelForCausalLM.from_pretrained(source.folder, dtype=torch.float32).eval()
+    with torch.inference_mode():
+        said = model(store.read(0).tokens[None, :-1]).logits[0].argmax(-1)
+    choices, length = read_choices(store, 0), len(prompt)
+    assert store.spans()[0].earlier == store.read(0).earlier == ((2, 5),)
+    assert choices.tolist() == [*[-1], *said[1:5].tolist(), *[-1] * (length - 6), *said[length - 1 :].tolist()]
 
 
 def test_conditions_differ_where_the_tokenizer_can_tell(source: Source, tmp_path: Path) -> None:

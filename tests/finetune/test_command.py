@@ -11,12 +11,14 @@ import pytest
 import torch
 from jsonschema import Draft202012Validator
 from safetensors.torch import load_file, save_file
+from transformers import AutoTokenizer
 
 from eaglehub.checkpoint import open_checkpoint
 from eaglehub.drafter.target import read_target
 from eaglehub.features import Source, Store, encode
+from eaglehub.finetune.augment import training_samples
 from eaglehub.finetune.sets import SETS
-from eaglehub.prompts import load_prompts
+from eaglehub.prompts import Conversation, load_prompts
 from eaglehub.resources import resource
 from eaglehub.scoring.candidate import read_candidate
 from eaglehub.scoring.load import load_model
@@ -222,6 +224,23 @@ def test_changed_conversations_are_answered_and_trained_on(
     data = validate(result)["finetune"]["data"]
     assert data["augment"] == ["templates", "system-prompts", "long-context"]
     assert data["longest_tokens"] > 60
+
+
+def test_all_answers_of_a_conversation_are_learnt_from(target: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(target)
+    texts = ("Where does the fox go?", "To the mill.", "And then?", "Home.")
+    turns = tuple({"role": ("user", "assistant")[number % 2], "content": each} for number, each in enumerate(texts))
+
+    def learnt(*kinds: str, regenerate: bool = False) -> list[list[str]]:
+        samples = training_samples(
+            [Conversation(turns)] * 16, kinds, tokenizer, context_tokens=20, regenerate=regenerate
+        )
+        return [[tokenizer.decode(each.prompt[start:end]) for start, end in each.earlier] for each in samples]
+
+    assert learnt() == [["To the mill.<|end|>"]] * 16
+    assert learnt(regenerate=True) == [[]] * 16
+    # One conversation is a context, and the next one's last question is asked in it.
+    assert ["To the mill.<|end|>", "Home.<|end|>", "To the mill.<|end|>"] in learnt("long-context")
 
 
 def refusal(result: Result) -> str:
